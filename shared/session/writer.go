@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/bdk-lambda/bdk/shared/event"
+)
+
+// ErrFenced says that a turn was ended, or taken over, by somebody else: whoever runs it must stop at once.
+var ErrFenced = errors.New("session: the turn was ended or is run by somebody else")
+
+// Writer appends the events of one turn. It is safe for concurrent use. Once it returned an error that is ErrFenced, it
+// returns it for ever.
+type Writer struct {
+	store  *Store
+	turnID string
+
+	mu     sync.Mutex // guards what follows, and keeps appends in order
+	row    Record
+	next   int64
+	loaded bool
+	fenced bool
+}
+
+// Open returns the writer of an active turn, or ErrFenced if the turn is not the active one of its session.
+// Replay must be called before the first append.
+func (s *Store) Open(ctx context.Context, id, turnID string) (*Writer, error) {
+	row, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if row.Turn.ID != turnID {
+		return nil, ErrFenced
+	}
+	return &Writer{store: s, turnID: turnID, row: row}, nil
+}
+
+// Row returns the session's row as it was when the writer was opened or last renewed.
+func (w *Writer) Row() Record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.row
+}
+
+// Replay calls yield for every event from index from on and leaves the writer behind the last.
+func (w *Writer) Replay(ctx context.Context, from int64, yield func(event.Event) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.store.Cursor(w.row.ID, from)
+	defer c.Close()
+	for {
+		events, err := c.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			w.next, w.loaded = c.Next(), true
+			return nil
+		}
+		for _, e := range events {
+			if err := yield(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Append records events of the turn, all of them or none, and returns them as recorded.
+func (w *Writer) Append(ctx context.Context, data ...event.Data) ([]event.Event, error) {
+	return w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
+		return w.store.batch(w.row.ID, at, events...)
+	})
+}
+
+// Finish records the last events of the turn and leaves the session without an active turn, in one step.
+// An event that is scoped to the session gets no turn id.
+func (w *Writer) Finish(ctx context.Context, data ...event.Data) ([]event.Event, error) {
+	return w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
+		return w.store.idle(w.row, at, events)
+	})
+}
+
+// Renew extends the lease of the turn for the store's holder, taking it over if another process held it.
+// It fails with ErrFenced if the turn is no longer active.
+func (w *Writer) Renew(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range maxTries {
+		if w.fenced {
+			return ErrFenced
+		}
+		next := w.row.Next
+		row := *w.store.busy(w.row, w.turnID, next)
+		row.UpdatedAt, row.ExpiresAt = w.row.UpdatedAt, w.row.ExpiresAt
+		err := w.store.driver.Commit(ctx, Batch{SessionID: row.ID, Row: &row})
+		if err == nil {
+			row.Version++
+			w.row = row
+			return nil
+		}
+		if err := w.reload(ctx, err); err != nil {
+			return err
+		}
+	}
+	return ErrFenced
+}
+
+func (w *Writer) events(data []event.Data) []event.Event {
+	events := make([]event.Event, len(data))
+	for i, d := range data {
+		turn := w.turnID
+		switch d.Type() {
+		case event.TypeSessionWaiting, event.TypeSessionCompleted, event.TypeSessionFailed:
+			turn = ""
+		default:
+		}
+		events[i] = event.New(turn, d)
+		events[i].ID = w.store.opts.NewID()
+	}
+	return events
+}
+
+// write commits events at the next free index, walking past events of other writers but never past a fence.
+func (w *Writer) write(ctx context.Context, events []event.Event, make func(int64, []event.Event) Batch) ([]event.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.loaded {
+		return nil, errors.New("session: a writer appends before it has replayed the log")
+	}
+	for range maxTries {
+		if w.fenced {
+			return nil, ErrFenced
+		}
+		b := make(w.next, events)
+		err := w.store.commit(ctx, b)
+		if err == nil {
+			w.next += int64(len(events))
+			return b.Events, nil
+		}
+		var conflict *ConflictError
+		switch {
+		case errors.As(err, &conflict) && w.isFence(conflict.Event):
+			w.fenced = true
+		case errors.As(err, &conflict):
+			w.next = conflict.Event.Index + 1
+		default:
+			if err := w.reload(ctx, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("appending to session %s: too many writers", w.row.ID)
+}
+
+// isFence reports whether an event that this writer did not append ends its turn: the end of the turn, the work of
+// another process on the same turn, or the beginning of another turn.
+func (w *Writer) isFence(e event.Event) bool {
+	return e.TurnID == w.turnID || e.Type == event.TypeMessageReceived || e.Type == event.TypeTurnStarted
+}
+
+// reload reads the row again after it changed under the writer; any other error is returned.
+func (w *Writer) reload(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrStale) {
+		return fmt.Errorf("appending to session %s: %w", w.row.ID, err)
+	}
+	row, err := w.store.Get(ctx, w.row.ID)
+	if err != nil {
+		return err
+	}
+	w.row, w.fenced = row, row.Turn.ID != w.turnID
+	return nil
+}
