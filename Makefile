@@ -1,0 +1,83 @@
+# Everything that is done in this repository. `make` alone lists the targets.
+# Only Go is needed; the pinned linters are built into .tools the first time they are asked for.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+TEMPLATE  ?= bdkpack/templates/pr-approver
+FUZZTIME  ?= 10s
+TESTFLAGS ?=
+RACEPKGS  ?= ./shared/... ./bdkpack/...
+
+TOOLS    := $(CURDIR)/.tools
+GOLANGCI := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
+ARCHLINT := $(TOOLS)/go-arch-lint@v1.13.0/go-arch-lint
+DEADCODE := $(TOOLS)/deadcode@v0.52.0/deadcode
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: build ## run the sample agent offline; edit its files and it restarts
+	bin/bdk dev --dir $(TEMPLATE) --state-root .bdk/dev
+
+.PHONY: build
+build: ## build the command line into bin/bdk
+	@echo "building bin/bdk (the first time Go downloads and compiles its dependencies)"
+	go build -v -o bin/bdk ./bdkpack/cmd/bdk
+
+.PHONY: test
+test: ## run all tests (TESTFLAGS=-short leaves out the long ones)
+	go test $(TESTFLAGS) ./...
+
+.PHONY: check
+check: lint ## what to run before each commit: lint and the short tests
+	go test -short -shuffle=on ./...
+
+.PHONY: race
+race: ## run the short tests under the race detector (RACEPKGS)
+	go test -race -short $(TESTFLAGS) $(RACEPKGS)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@git grep --untracked -oE '^func Fuzz[[:alnum:]_]+' -- '*_test.go' | while IFS=: read -r file target; do \
+	  target=$${target#func } package=./$$(dirname "$$file"); \
+	  echo "$$package $$target"; \
+	  go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## measure the budgets of BENCHMARKS.md
+	go run ./test/bench
+
+.PHONY: lint
+lint: tools ## formatting, linters, package boundaries, unreachable code
+	$(GOLANGCI) run ./...
+	$(ARCHLINT) check
+	@dead=$$($(DEADCODE) -test ./...) && if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format all Go files
+	$(GOLANGCI) fmt ./...
+
+.PHONY: generate
+generate: ## rewrite the generated files
+	go generate ./...
+
+.PHONY: ci
+ci: ## everything a change has to pass
+	CI=true bash .ci/run
+
+.PHONY: tools
+tools: $(GOLANGCI) $(ARCHLINT) $(DEADCODE) ## build the pinned linters into .tools
+
+install = @echo "building $(notdir $@)"; GOFLAGS= GOBIN=$(dir $@) go install $(1)@$(lastword $(subst @, ,$(patsubst %/,%,$(dir $@))))
+
+$(GOLANGCI):
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+$(ARCHLINT):
+	$(call install,github.com/fe3dback/go-arch-lint)
+$(DEADCODE):
+	$(call install,golang.org/x/tools/cmd/deadcode)
