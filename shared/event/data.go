@@ -31,6 +31,16 @@ const (
 	TypeSessionFailed      Type = "session.failed"
 )
 
+// Types returns every event type, in the order of this file.
+func Types() []Type {
+	return []Type{
+		TypeSessionStarted, TypeMessageReceived, TypeTurnStarted, TypeReasoningAppended, TypeReasoningCompleted,
+		TypeMessageAppended, TypeMessageCompleted, TypeActionsRequested, TypeApprovalRequested, TypeApprovalResolved,
+		TypeActionResult, TypeSkillLoaded, TypeSubagentCalled, TypeSubagentCompleted, TypeArtifactTagged, TypeStepRestarted,
+		TypeContextCompacted, TypeTurnCompleted, TypeTurnFailed, TypeSessionWaiting, TypeSessionCompleted, TypeSessionFailed,
+	}
+}
+
 // SessionStarted is the first event of every session.
 type SessionStarted struct {
 	Agent     string     `json:"agent"`           // the agent's slug

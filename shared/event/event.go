@@ -7,9 +7,11 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // Type names what happened. Readers ignore types they do not know.
@@ -36,12 +38,18 @@ type Data interface {
 }
 
 // New returns an event with the given payload. Store and clock fields are left to the session store.
+//
+// A fault in a payload never loses the event: text that is not UTF-8 gets U+FFFD in place of each wrong byte, raw JSON that is
+// broken becomes a JSON string of the same text, and a number or time that JSON cannot express is left out.
 func New(turnID string, data Data) Event {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		// The payloads hold strings, numbers and raw JSON only. Raw JSON that is broken becomes a JSON string,
-		// so that a fault in a payload never loses the event.
-		raw, _ = json.Marshal(map[string]string{"invalid": err.Error()}) //nolint:errchkjson // a map of strings always encodes
+		if raw, err = json.Marshal(mended(data)); err != nil {
+			raw, _ = json.Marshal(map[string]string{"invalid": err.Error()}) //nolint:errchkjson // a map of strings always encodes
+		}
+	}
+	if !utf8.Valid(raw) { // raw JSON passes through the encoder as it is
+		raw = []byte(string([]rune(string(raw))))
 	}
 	return Event{Type: data.Type(), TurnID: turnID, Data: raw}
 }
@@ -115,6 +123,16 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("reading an event: %w", err)
 	}
-	*e = Event{Type: w.Type, Index: w.Index, SessionID: w.SessionID, TurnID: w.TurnID, At: w.At, Data: bytes.Clone(w.Data)}
+	var data bytes.Buffer // without the spaces and line ends it may have come with: one event is one line
+	if len(w.Data) > 0 {
+		if err := json.Compact(&data, w.Data); err != nil {
+			return fmt.Errorf("reading the data of an event: %w", err)
+		}
+	}
+	at := w.At.UTC()
+	if at.Year() < 0 || at.Year() > 9999 {
+		return errors.New("reading an event: in UTC the year of its time does not have four digits")
+	}
+	*e = Event{Type: w.Type, Index: w.Index, SessionID: w.SessionID, TurnID: w.TurnID, At: at, Data: data.Bytes()}
 	return nil
 }
