@@ -1,0 +1,74 @@
+// Package project finds out what an author's folder consists of. It reads and type-checks the files of one agent, or of
+// all agents in a folder, names each definition by its path and reports every mistake as a diagnostic.
+//
+// It never runs the author's code. Nothing in it is safe for concurrent changes of the folder beyond this: what changes
+// while it is read is found out by the next [Workspace.Fingerprint].
+package project
+
+import (
+	"context"
+	"errors"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+)
+
+// Workspace is one agent, or the agents of a folder, as discovered. It marshals to JSON and back without loss.
+type Workspace struct {
+	Dir    string  `json:"dir"`    // absolute, with symbolic links resolved
+	Single bool    `json:"single"` // Dir itself is the agent
+	Module Module  `json:"module"`
+	Agents []Agent `json:"agents"` // in slug order; those with errors as far as they were understood
+	Inputs Inputs  `json:"inputs"`
+}
+
+// Module is the Go module that all agents of a workspace belong to. It is zero if there is none.
+type Module struct {
+	Path   string `json:"path"`
+	Dir    string `json:"dir"`              // absolute
+	GoWork string `json:"goWork,omitempty"` // the go.work file in use, absolute; "" if there is none
+}
+
+// Agent is what was found in an agent's folder.
+type Agent struct {
+	Slug         string       `json:"slug"`
+	Dir          string       `json:"dir"`  // absolute
+	Root         string       `json:"root"` // "bot" or "agent"
+	Config       *Definition  `json:"config,omitempty"`
+	Instructions Instructions `json:"instructions"`
+	Tools        []Tool       `json:"tools"` // in name order
+}
+
+// Instructions are an agent's instructions: text or a definition, neither if Agent.Instructions has them.
+type Instructions struct {
+	Text       string      `json:"text,omitempty"`  // of the Markdown files
+	Files      []string    `json:"files,omitempty"` // they come from, relative to the agent's folder, with slashes
+	Definition *Definition `json:"definition,omitempty"`
+}
+
+// Tool is a tool and the name its file gave it.
+type Tool struct {
+	Name string `json:"name"`
+	Definition
+}
+
+// Definition is an exported package-level variable that defines something.
+type Definition struct {
+	Package string `json:"package"` // import path
+	Var     string `json:"var"`
+	File    string `json:"file"` // relative to the agent's folder, with slashes
+	Line    int    `json:"line"`
+}
+
+// Options are all optional.
+type Options struct {
+	// Env is the environment of the go command, as key=value. Default: the environment of this process.
+	Env []string
+}
+
+// Load discovers the agent in dir, or the agents in the folders of dir. The workspace says what to watch even if there
+// are diagnostics; it can be built if none of them is an error. Diagnostics are sorted and name files by absolute path.
+// An error means that nothing can be said about the folder, such as a missing go command.
+func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List, error) {
+	_, _, _ = ctx, dir, opts
+	return nil, nil, errors.New("not written yet")
+}
