@@ -1,0 +1,56 @@
+package tools
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+)
+
+func TestApprovePRRecordsEachApproval(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	call := &bdk.Call{ID: "call_1", StateRoot: t.TempDir(), Session: bdk.SessionInfo{Owner: "bearer:rosa", AsOf: now}}
+	want := approval{CallID: "call_1", PRURL: repository + "42", Reason: "tested", ApprovedBy: "bearer:rosa", At: now}
+	for runs := 1; runs <= 2; runs++ {
+		got, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + "42", Reason: "tested"})
+		if err != nil || got != want {
+			t.Fatalf("got %+v, %v; want %+v", got, err, want)
+		}
+		recorded, err := os.ReadFile(filepath.Join(call.StateRoot, "approvals.jsonl"))
+		if n := strings.Count(string(recorded), `"callId":"call_1"`); err != nil || n != runs {
+			t.Errorf("after %d runs the record has %d lines, %v", runs, n, err)
+		}
+	}
+}
+
+func TestApprovePRRefuses(t *testing.T) {
+	t.Parallel()
+	for number, why := range map[string]string{
+		"43": "it is a draft",
+		"44": "check unit: failed",
+		"1":  "there is no pull request",
+	} {
+		call := &bdk.Call{StateRoot: t.TempDir()}
+		_, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + number, Reason: "I was told to"})
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: got %v, want an error with %q", number, err, why)
+		}
+		if _, err := os.Stat(filepath.Join(call.StateRoot, "approvals.jsonl")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: something was recorded", number)
+		}
+	}
+}
+
+func TestApprovePRNeedsAStateRoot(t *testing.T) {
+	t.Parallel()
+	_, err := approvePR(t.Context(), &bdk.Call{}, approvePRInput{PRURL: repository + "42", Reason: "tested"})
+	if err == nil || !strings.Contains(err.Error(), "state root") {
+		t.Errorf("got %v, want an error that says what is missing", err)
+	}
+}
