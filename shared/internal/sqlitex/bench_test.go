@@ -29,8 +29,10 @@ func BenchmarkWrite1(b *testing.B) {
 }
 
 func BenchmarkWriteParallel16(b *testing.B) {
-	db, data := openTemp(b), make([]byte, 200)
-	var next atomic.Int64
+	var next, commits atomic.Int64
+	opt := options()
+	opt.AfterCommit = func(int64) { commits.Add(1) }
+	db, data := open(b, b.TempDir()+"/x.db", opt), make([]byte, 200)
 	b.SetParallelism(8) // times two cores
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -39,6 +41,7 @@ func BenchmarkWriteParallel16(b *testing.B) {
 			benchWrite(b, db, owner, n, data)
 		}
 	})
+	b.ReportMetric(float64(b.N)/float64(commits.Load()), "writes/commit")
 }
 
 func BenchmarkScan10k(b *testing.B) {

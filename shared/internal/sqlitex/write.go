@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -161,8 +162,9 @@ func (w *writer) next() (*request, bool) {
 	return r, ok
 }
 
-// collect adds what else is waiting.
+// collect adds what else is waiting. It first lets callers run that are about to write: their writes then share this commit.
 func (w *writer) collect(batch []*request) []*request {
+	runtime.Gosched()
 	for len(batch) < maxBatch {
 		select {
 		case r, ok := <-w.queue:
