@@ -1,0 +1,7 @@
+package supervisor
+
+import "syscall"
+
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
