@@ -185,14 +185,14 @@ type Call struct {
 
 // SessionInfo describes the session of a call.
 type SessionInfo struct {
-	ID      string
-	TurnID  string
-	Agent   string // the agent's slug
-	Channel string // "http" for the built-in channel
-	Mode    string // chat or task
-	Purpose string // chat or eval
-	Owner   string // the principal the session belongs to
-	DryRun  bool
+	ID      string    // the session id of the HTTP API
+	TurnID  string    // the turn that made the call
+	Agent   string    // the agent's slug
+	Channel string    // "http" for the built-in channel
+	Mode    string    // chat or task
+	Purpose string    // chat or eval
+	Owner   string    // the principal the session belongs to
+	DryRun  bool      // writes are answered without being run
 	AsOf    time.Time // the frozen instant of the session; zero if it has none
 }
 
