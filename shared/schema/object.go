@@ -21,8 +21,13 @@ const (
 // valid JSON and UTF-8, no key appears twice in an object, numbers fit a float64, and it keeps to [MaxBytes] and [MaxDepth].
 // The error says where the fault is and is written for the author of raw, who may be a model.
 func Object(raw []byte) error {
-	if len(raw) > MaxBytes {
-		return fmt.Errorf("the input has %d bytes: send at most %d", len(raw), MaxBytes)
+	return ObjectWithin(raw, MaxBytes)
+}
+
+// ObjectWithin is [Object] with another bound than [MaxBytes].
+func ObjectWithin(raw []byte, maxBytes int) error {
+	if len(raw) > maxBytes {
+		return fmt.Errorf("the input has %d bytes: send at most %d", len(raw), maxBytes)
 	}
 	if i := invalidUTF8(raw); i >= 0 {
 		return fmt.Errorf("the input is not UTF-8: byte %d is 0x%02x", i, raw[i])
