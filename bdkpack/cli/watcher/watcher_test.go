@@ -1,0 +1,117 @@
+package watcher_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/bdkpack/cli/watcher"
+	"github.com/bdk-lambda/bdk/shared/clock"
+)
+
+func watch(t *testing.T) (*watcher.Watcher, string) {
+	t.Helper()
+	w, err := watcher.New(clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	dir := t.TempDir()
+	for _, name := range []string{"bot", "beside"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Set([]string{filepath.Join(dir, "bot"), filepath.Join(dir, "missing")}, []string{filepath.Join(dir, "beside", "go.mod")})
+	return w, dir
+}
+
+func write(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wait returns the changes, relative to dir.
+func wait(t *testing.T, w *watcher.Watcher, dir string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	names, err := w.Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		names[i], _ = filepath.Rel(dir, name)
+	}
+	return names
+}
+
+func TestChangesThatMatterAreToldTogether(t *testing.T) {
+	t.Parallel()
+	w, dir := watch(t)
+	bot, beside := filepath.Join(dir, "bot"), filepath.Join(dir, "beside")
+	write(t,
+		filepath.Join(bot, "agent.go"), filepath.Join(bot, "instructions.md"), filepath.Join(beside, "go.mod"),
+		// and those that do not
+		filepath.Join(bot, "agent_test.go"), filepath.Join(bot, ".agent.go.swp"), filepath.Join(bot, "agent.go~"),
+		filepath.Join(bot, ".#agent.go"), filepath.Join(beside, "other.txt"),
+	)
+	if err := os.Mkdir(filepath.Join(bot, ".bdk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"beside/go.mod", "bot/agent.go", "bot/instructions.md"}
+	if diff := cmp.Diff(want, wait(t, w, dir)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if err := os.Rename(filepath.Join(bot, "agent.go"), filepath.Join(bot, "config.go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(bot, "instructions.md")); err != nil {
+		t.Fatal(err)
+	}
+	want = []string{"bot/agent.go", "bot/config.go", "bot/instructions.md"}
+	if diff := cmp.Diff(want, wait(t, w, dir)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestSetReplacesWhatIsWatched(t *testing.T) {
+	t.Parallel()
+	w, dir := watch(t)
+	bot, tools := filepath.Join(dir, "bot"), filepath.Join(dir, "bot", "tools")
+	if err := os.Mkdir(tools, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"bot/tools"}, wait(t, w, dir)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if !w.Set([]string{bot, tools}, nil) {
+		t.Error("Set did not say that a folder was added")
+	}
+	if w.Set([]string{tools}, nil) {
+		t.Error("Set said that a folder was added, but one was removed")
+	}
+	write(t, filepath.Join(bot, "agent.go"), filepath.Join(dir, "beside", "go.mod"), filepath.Join(tools, "a.go"))
+	if diff := cmp.Diff([]string{"bot/tools/a.go"}, wait(t, w, dir)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w, _ := watch(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}
