@@ -64,11 +64,12 @@ func (s *Store) Tail(ctx context.Context, id string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.tail(ctx, row)
+	return s.tail(ctx, row.ID, row.Next)
 }
 
-func (s *Store) tail(ctx context.Context, row Record) (int64, error) {
-	c := Cursor{store: s, id: row.ID, next: row.Next}
+// tail returns the index of the first event from index from on that is not there.
+func (s *Store) tail(ctx context.Context, id string, from int64) (int64, error) {
+	c := Cursor{store: s, id: id, next: from}
 	for {
 		events, err := c.Read(ctx)
 		if err != nil || len(events) == 0 {

@@ -17,21 +17,26 @@ type Driver interface {
 
 	// Commit makes one change of one session, all of it or nothing, and returns once it is durable.
 	//
-	// It fails with a *ConflictError when an event stands at Batch.At that the caller did not write. If that event has the
-	// ID of the batch's first event, the batch was written by an earlier try of the same call: Commit succeeds.
-	// It fails with ErrStale when Batch.Row is given and the stored version is not Batch.Row.Version (0: no row
-	// exists), and with a *KeyError when Batch.Key is given and its name is taken. A batch without a row is refused with
-	// ErrNotFound when the session does not exist.
+	// When an event with the ID of the batch's first event stands at Batch.At, an earlier try of the same call wrote the
+	// batch: Commit succeeds and changes nothing. Otherwise it fails, and the first of these that applies is its error:
+	//   - a *KeyError: Batch.Key is given and its name is taken by a key that expires after the batch's first event;
+	//   - ErrStale: Batch.Row is given and the stored version is not Batch.Row.Version (0: no row exists);
+	//   - ErrNotFound: Batch.Row is nil and there is no such session;
+	//   - a *ConflictError: an event stands at the index of one of the batch's events.
 	Commit(ctx context.Context, b Batch) error
 
-	// Events returns events of a session in index order, from index from on, at most limit of them. It may return
-	// fewer, and may return events behind a hole: the Store delivers only the contiguous run.
+	// Events returns events of a session in index order, from index from on, at most limit of them, none if there is no
+	// such session. It may return fewer, but at least one if there is one at from. It may return events behind a
+	// hole: the Store delivers only the contiguous run.
 	Events(ctx context.Context, id string, from int64, limit int) ([]event.Event, error)
 
 	// List returns rows that match q, see Query for the order, and the cursor of the next page, "" after the last.
+	// While sessions change, no row comes twice in one order, and a row that did not change is not left out.
+	// A cursor that List did not give out for the same selection is a bdkerr.InvalidRequest error, see [DecodeCursor].
 	List(ctx context.Context, q Query) (rows []Record, next string, err error)
 
-	// PutSnapshot replaces the snapshot of a session unless the stored one covers more events.
+	// PutSnapshot replaces the snapshot of a session unless the stored one covers more events. It returns ErrNotFound if
+	// there is no such session.
 	PutSnapshot(ctx context.Context, id string, s Snapshot) error
 
 	// Snapshot returns the latest snapshot of a session, the zero Snapshot if there is none.
@@ -43,11 +48,12 @@ type Driver interface {
 
 // Expirer is implemented by drivers whose medium does not remove expired sessions by itself.
 type Expirer interface {
-	// Expire removes sessions and keys that expired before now, at most limit of them, and returns how many it removed.
+	// Expire removes sessions, with all that belongs to them, and keys that expired at or before now, at most limit of each,
+	// and returns how many it removed.
 	Expire(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
-// Record is the row of a session: what is known about it besides its events.
+// Record is the row of a session: what is known about it besides its events. Its times are in UTC and in whole milliseconds.
 type Record struct {
 	ID      string
 	Version int64 // counts the changes of the row, 1 after creation; a commit names the version it read
@@ -64,11 +70,11 @@ type Record struct {
 
 	CreatedAt time.Time
 	UpdatedAt time.Time // the last turn start or end; the order of listings
-	ExpiresAt time.Time // zero: never
+	ExpiresAt time.Time // zero: never; a session with an active turn never expires
 
 	TokenHash string // SHA-256 of the continuation token, hex
 	Turn      Turn   // the active turn; the zero Turn when none is
-	Next      int64  // a lower bound of the next event index; exact when no turn is active
+	Next      int64  // a lower bound of the next event index: all events below it are there
 	Ended     string // "", or the type of the last event of a task session: completed or failed
 }
 
@@ -92,9 +98,9 @@ type Turn struct {
 type Batch struct {
 	SessionID string
 	At        int64         // index of the first event
-	Events    []event.Event // complete: IDs, indexes and times are set; may be empty if Row is given
+	Events    []event.Event // complete: IDs, indexes and times (UTC, whole milliseconds) are set; may be empty if Row is given
 	Row       *Record       // the new row; Version is the one that was read and is stored increased by one; nil leaves the row alone
-	Key       *Key          // nil for none
+	Key       *Key          // nil for none; only with Events
 }
 
 // A Key remembers the answer to a request, so that its repetition gets the same answer.

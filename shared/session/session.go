@@ -25,7 +25,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 )
 
-// Store keeps the sessions of one agent. It is safe for concurrent use.
+// Store keeps sessions. It is safe for concurrent use.
 type Store struct {
 	driver Driver
 	opts   Options
@@ -36,7 +36,7 @@ type Store struct {
 type Options struct {
 	Clock clock.Clock   // default: the system clock
 	NewID func() string // unique, hard to guess; default: 130 random bits in base 32, lower case
-	TTL   time.Duration // how long after its last update a session is kept; 0: for ever
+	TTL   time.Duration // how long after its last turn a session is kept; 0: for ever
 
 	// Holder names the process that runs the turns accepted here, and Lease is how long it may go without renewing.
 	// An empty Holder leaves turns to whoever claims them.
@@ -48,7 +48,7 @@ type Options struct {
 	Poll time.Duration
 }
 
-// New returns the store of the agent with the given slug.
+// New returns a store over driver.
 func New(driver Driver, opts Options) *Store {
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
@@ -110,63 +110,91 @@ func (s *Store) Start(ctx context.Context, in Start) (Accepted, error) {
 	if err != nil || earlier != nil {
 		return s.repeat(earlier, err)
 	}
-	now := s.opts.Clock.Now()
 	acc := Accepted{SessionID: "ses_" + s.opts.NewID(), TurnID: "turn_" + s.opts.NewID(), Token: s.newToken()}
 	row := Record{
 		ID: acc.SessionID, Agent: in.Agent, Owner: in.Owner, Channel: or(in.Channel, "http"), Mode: or(in.Mode, Chat),
-		Purpose: or(in.Purpose, "chat"), Title: in.Title, DryRun: in.DryRun, AsOf: in.AsOf, Files: in.Files,
-		CreatedAt: now, TokenHash: hash(acc.Token),
+		Purpose: or(in.Purpose, "chat"), Title: in.Title, DryRun: in.DryRun, Files: in.Files,
+		CreatedAt: s.now(), TokenHash: hash(acc.Token),
 	}
 	started := event.SessionStarted{
 		Agent: row.Agent, ChannelID: row.Channel, Mode: string(row.Mode), Purpose: row.Purpose, Title: row.Title, DryRun: row.DryRun,
 	}
 	if !in.AsOf.IsZero() {
-		started.AsOf = &in.AsOf
+		row.AsOf = whole(in.AsOf)
+		started.AsOf = &row.AsOf
 	}
 	b := s.batch(acc.SessionID, 0, event.New("", started), event.New(acc.TurnID, event.MessageReceived{Text: in.Message}))
 	b.Row, b.Key = s.busy(row, acc.TurnID, int64(len(b.Events))), key.with(acc)
 	if err := s.commit(ctx, b); err != nil {
+		return s.lost(fmt.Errorf("recording a session: %w", err), in.Key)
+	}
+	return acc, nil
+}
+
+// Send records a follow-up. If a turn is active it is ended first, with turn.failed and status cancelled.
+func (s *Store) Send(ctx context.Context, in Message) (Accepted, error) {
+	var acc Accepted
+	err := s.amend(ctx, in.SessionID, func(row Record) (func(int64) Batch, error) {
+		// The key is read after the row: whoever finds the token used up by the same request finds its answer too.
+		key, earlier, err := s.key(ctx, in.SessionID+"\x00"+in.Owner+"\x00send\x00", in.Key)
+		if err != nil || earlier != nil {
+			acc, err = s.repeat(earlier, err)
+			return nil, err
+		}
+		if err := mayContinue(row, in); err != nil {
+			return nil, err
+		}
+		acc = Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Token: s.newToken(), Interrupted: row.Turn.ID}
+		return func(at int64) Batch {
+			b := s.batch(row.ID, at, append(fence(row), event.New(acc.TurnID, event.MessageReceived{Text: in.Text}))...)
+			next := row
+			next.TokenHash = hash(acc.Token)
+			b.Row, b.Key = s.busy(next, acc.TurnID, at+int64(len(b.Events))), key.with(acc)
+			return b
+		}, nil
+	})
+	if err != nil {
 		return s.lost(err, in.Key)
 	}
 	return acc, nil
 }
 
-// maxTries bounds how often an acceptance is tried against a turn that appends at the same time.
-const maxTries = 64
+// maxTries bounds how often a change is tried against writers that are faster. Each lost try means that another writer got on.
+const maxTries = 256
 
-// Send records a follow-up. If a turn is active it is ended first, with turn.failed and status cancelled.
-func (s *Store) Send(ctx context.Context, in Message) (Accepted, error) {
-	key, earlier, err := s.key(ctx, in.SessionID+"\x00"+in.Owner+"\x00send\x00", in.Key)
-	if err != nil || earlier != nil {
-		return s.repeat(earlier, err)
-	}
+// amend commits the batch that prepare makes for the row and the next index, again on what is there then whenever another
+// writer was faster. A nil batch function means that there is nothing to do.
+func (s *Store) amend(ctx context.Context, id string, prepare func(Record) (func(at int64) Batch, error)) error {
+	var seen int64 // events below it are known to be there
 	for range maxTries {
-		row, err := s.Get(ctx, in.SessionID)
+		row, err := s.Get(ctx, id)
 		if err != nil {
-			return Accepted{}, err
+			return err
 		}
-		if err := s.mayContinue(row, in); err != nil {
-			return Accepted{}, err
+		batch, err := prepare(row)
+		if err != nil || batch == nil {
+			return err
 		}
-		acc := Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Token: s.newToken(), Interrupted: row.Turn.ID}
-		fence, at, err := s.fence(ctx, row)
-		if err != nil {
-			return Accepted{}, err
+		at := max(row.Next, seen)
+		if row.Turn.ID != "" || seen > row.Next {
+			if at, err = s.tail(ctx, id, at); err != nil {
+				return err
+			}
 		}
-		b := s.batch(row.ID, at, append(fence, event.New(acc.TurnID, event.MessageReceived{Text: in.Text}))...)
-		row.TokenHash = hash(acc.Token)
-		b.Row, b.Key = s.busy(row, acc.TurnID, at+int64(len(b.Events))), key.with(acc)
-		switch err := s.commit(ctx, b); {
+		var conflict *ConflictError
+		switch err := s.commit(ctx, batch(at)); {
 		case err == nil:
-			return acc, nil
-		case !retryable(err):
-			return s.lost(err, in.Key)
+			return nil
+		case errors.As(err, &conflict):
+			seen = conflict.Event.Index + 1
+		case !errors.Is(err, ErrStale):
+			return fmt.Errorf("changing session %s: %w", id, err)
 		}
 	}
-	return Accepted{}, bdkerr.New(bdkerr.Conflict, "the session changes too fast: send the message again")
+	return bdkerr.New(bdkerr.Conflict, "the session changes too fast: try again")
 }
 
-func (s *Store) mayContinue(row Record, in Message) error {
+func mayContinue(row Record, in Message) error {
 	switch {
 	case row.Owner != in.Owner:
 		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
@@ -179,32 +207,23 @@ func (s *Store) mayContinue(row Record, in Message) error {
 }
 
 // Stop ends the active turn of a session and returns its id, "" if none was active. With turnID set, it ends only that
-// turn and fails with bdkerr.TurnMismatch if another one is active.
+// turn and fails with bdkerr.TurnMismatch if it is not the active one.
 func (s *Store) Stop(ctx context.Context, id, turnID string) (string, error) {
-	for range maxTries {
-		row, err := s.Get(ctx, id)
-		if err != nil {
-			return "", err
-		}
+	var stopped string
+	err := s.amend(ctx, id, func(row Record) (func(int64) Batch, error) {
+		stopped = row.Turn.ID
 		switch {
 		case turnID != "" && row.Turn.ID != turnID:
-			return "", bdkerr.New(bdkerr.TurnMismatch, "turn %q is not active", turnID)
+			return nil, bdkerr.New(bdkerr.TurnMismatch, "turn %q is not active", turnID)
 		case row.Turn.ID == "":
-			return "", nil
+			return nil, nil
 		}
-		fence, at, err := s.fence(ctx, row)
-		if err != nil {
-			return "", err
-		}
-		stopped := row.Turn.ID
-		if err = s.commit(ctx, s.idle(row, at, append(fence, closing(row, "stopped")))); err == nil {
-			return stopped, nil
-		}
-		if !retryable(err) {
-			return "", err
-		}
+		return func(at int64) Batch { return s.idle(row, at, append(fence(row), closing(row, "stopped"))) }, nil
+	})
+	if err != nil {
+		return "", err
 	}
-	return "", bdkerr.New(bdkerr.Conflict, "the session changes too fast: stop it again")
+	return stopped, nil
 }
 
 // closing returns the event that follows the end of a turn that failed.
@@ -215,18 +234,20 @@ func closing(row Record, why string) event.Event {
 	return event.New("", event.SessionWaiting{})
 }
 
-// fence returns the events that end the active turn of row, none if it has none, and the index of the next event.
-func (s *Store) fence(ctx context.Context, row Record) ([]event.Event, int64, error) {
+// fence returns the events that end the active turn of row, none if it has none.
+func fence(row Record) []event.Event {
 	if row.Turn.ID == "" {
-		return nil, row.Next, nil
-	}
-	at, err := s.tail(ctx, row)
-	if err != nil {
-		return nil, 0, err
+		return nil
 	}
 	failed := event.TurnFailed{Message: "the turn was stopped", Status: event.StatusCancelled}
-	return []event.Event{event.New(row.Turn.ID, failed)}, at, nil
+	return []event.Event{event.New(row.Turn.ID, failed)}
 }
+
+// now returns the time as it is stored.
+func (s *Store) now() time.Time { return whole(s.opts.Clock.Now()) }
+
+// whole returns t in UTC and in whole milliseconds, which is what every driver keeps.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // Get returns the row of a session, or a bdkerr.NotFound error if there is none or it expired.
 func (s *Store) Get(ctx context.Context, id string) (Record, error) {
@@ -246,6 +267,9 @@ func (r Record) expired(now time.Time) bool {
 
 // List returns a page of rows and the cursor of the next page, "" after the last. Expired sessions are left out.
 func (s *Store) List(ctx context.Context, q Query) ([]Record, string, error) {
+	if err := q.validate(); err != nil {
+		return nil, "", err
+	}
 	rows, next, err := s.driver.List(ctx, q)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing sessions: %w", err)
@@ -266,22 +290,33 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	if !ok {
 		return 0, nil
 	}
-	return e.Expire(ctx, s.opts.Clock.Now(), limit)
+	n, err := e.Expire(ctx, s.now(), limit)
+	if err != nil {
+		return n, fmt.Errorf("removing expired sessions: %w", err)
+	}
+	return n, nil
 }
 
-// PutSnapshot keeps derived state of a session.
+// PutSnapshot keeps derived state of a session unless what is kept covers more events.
 func (s *Store) PutSnapshot(ctx context.Context, id string, snap Snapshot) error {
-	return s.driver.PutSnapshot(ctx, id, snap)
+	if err := s.driver.PutSnapshot(ctx, id, snap); err != nil {
+		return fmt.Errorf("keeping a snapshot of session %s: %w", id, err)
+	}
+	return nil
 }
 
 // Snapshot returns the latest snapshot of a session, the zero Snapshot if there is none.
 func (s *Store) Snapshot(ctx context.Context, id string) (Snapshot, error) {
-	return s.driver.Snapshot(ctx, id)
+	snap, err := s.driver.Snapshot(ctx, id)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("reading the snapshot of session %s: %w", id, err)
+	}
+	return snap, nil
 }
 
 // batch completes events with ids, times and indexes from at on.
 func (s *Store) batch(id string, at int64, events ...event.Event) Batch {
-	now := s.opts.Clock.Now()
+	now := s.now()
 	for i := range events {
 		e := &events[i]
 		e.SessionID, e.Index, e.At = id, at+int64(i), now
@@ -292,24 +327,27 @@ func (s *Store) batch(id string, at int64, events ...event.Event) Batch {
 	return Batch{SessionID: id, At: at, Events: events}
 }
 
-// busy returns row with an active turn that this process runs.
+// busy returns row with an active turn that begins now.
 func (s *Store) busy(row Record, turnID string, next int64) *Record {
-	now := s.opts.Clock.Now()
-	row.Turn = Turn{ID: turnID}
-	if s.opts.Holder != "" {
-		row.Turn.Holder, row.Turn.Until = s.opts.Holder, now.Add(s.opts.Lease)
-	}
-	row.UpdatedAt, row.Next = now, next
-	if s.opts.TTL > 0 {
-		row.ExpiresAt = now.Add(s.opts.TTL)
-	}
+	row.Turn, row.UpdatedAt, row.ExpiresAt, row.Next = s.lease(turnID), s.now(), time.Time{}, next
 	return &row
+}
+
+// lease returns the turn as this process runs it.
+func (s *Store) lease(turnID string) Turn {
+	if s.opts.Holder == "" {
+		return Turn{ID: turnID}
+	}
+	return Turn{ID: turnID, Holder: s.opts.Holder, Until: s.now().Add(s.opts.Lease)}
 }
 
 // idle returns the batch that appends events and leaves the session without an active turn.
 func (s *Store) idle(row Record, at int64, events []event.Event) Batch {
 	b := s.batch(row.ID, at, events...)
-	row.Turn, row.UpdatedAt, row.Next = Turn{}, s.opts.Clock.Now(), at+int64(len(events))
+	row.Turn, row.UpdatedAt, row.Next = Turn{}, s.now(), at+int64(len(events))
+	if s.opts.TTL > 0 {
+		row.ExpiresAt = row.UpdatedAt.Add(s.opts.TTL)
+	}
 	if last := events[len(events)-1].Type; last == event.TypeSessionCompleted || last == event.TypeSessionFailed {
 		row.Ended = strings.TrimPrefix(string(last), "session.")
 	}
@@ -325,12 +363,6 @@ func (s *Store) commit(ctx context.Context, b Batch) error {
 	return nil
 }
 
-// retryable reports whether a commit lost against another writer, so that it can be made again on what is there now.
-func retryable(err error) bool {
-	var conflict *ConflictError
-	return errors.Is(err, ErrStale) || errors.As(err, &conflict)
-}
-
 func (s *Store) newToken() string { return "http:" + s.opts.NewID() }
 
 // keySlot is where the answer to a keyed request goes; nil if the request has no key.
@@ -341,7 +373,7 @@ func (s *Store) key(ctx context.Context, scope string, rk RequestKey) (*keySlot,
 	if rk.Name == "" {
 		return nil, nil, nil
 	}
-	slot := &keySlot{Key{Name: hash(scope + rk.Name), BodyHash: hash(string(rk.Body)), ExpiresAt: s.opts.Clock.Now().Add(keyTTL)}}
+	slot := &keySlot{Key{Name: hash(scope + rk.Name), BodyHash: hash(string(rk.Body)), ExpiresAt: s.now().Add(keyTTL)}}
 	stored, err := s.driver.Key(ctx, slot.key.Name)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && !stored.ExpiresAt.After(s.opts.Clock.Now()):
@@ -387,7 +419,7 @@ func (s *Store) lost(err error, rk RequestKey) (Accepted, error) {
 	if errors.As(err, &taken) {
 		return s.repeat(answer(taken.Key, rk))
 	}
-	return Accepted{}, fmt.Errorf("recording a message: %w", err)
+	return Accepted{}, err
 }
 
 func hash(s string) string {

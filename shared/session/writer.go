@@ -12,8 +12,7 @@ import (
 // ErrFenced says that a turn was ended, or taken over, by somebody else: whoever runs it must stop at once.
 var ErrFenced = errors.New("session: the turn was ended or is run by somebody else")
 
-// Writer appends the events of one turn. It is safe for concurrent use. Once it returned an error that is ErrFenced, it
-// returns it for ever.
+// Writer appends the events of one turn. It is safe for concurrent use. Once a method returned ErrFenced, all do for ever.
 type Writer struct {
 	store  *Store
 	turnID string
@@ -45,12 +44,12 @@ func (w *Writer) Row() Record {
 	return w.row
 }
 
-// Replay calls yield for every event from index from on and leaves the writer behind the last.
+// Replay calls yield for every event from index from on and leaves the writer behind the last. It returns ErrFenced when it
+// meets the end of the writer's turn.
 func (w *Writer) Replay(ctx context.Context, from int64, yield func(event.Event) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.store.Cursor(w.row.ID, from)
-	defer c.Close()
+	c := Cursor{store: w.store, id: w.row.ID, next: from}
 	for {
 		events, err := c.Read(ctx)
 		if err != nil {
@@ -61,6 +60,10 @@ func (w *Writer) Replay(ctx context.Context, from int64, yield func(event.Event)
 			return nil
 		}
 		for _, e := range events {
+			if e.TurnID == w.turnID && (e.Type == event.TypeTurnFailed || e.Type == event.TypeTurnCompleted) {
+				w.fenced = true // between Open and here
+				return ErrFenced
+			}
 			if err := yield(e); err != nil {
 				return err
 			}
@@ -68,23 +71,35 @@ func (w *Writer) Replay(ctx context.Context, from int64, yield func(event.Event)
 	}
 }
 
-// Append records events of the turn, all of them or none, and returns them as recorded.
+// Append records events of the turn, all of them or none, and returns them as recorded. Without data it does nothing.
 func (w *Writer) Append(ctx context.Context, data ...event.Data) ([]event.Event, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
 		return w.store.batch(w.row.ID, at, events...)
 	})
 }
 
-// Finish records the last events of the turn and leaves the session without an active turn, in one step.
-// An event that is scoped to the session gets no turn id.
+// Finish records the last events of the turn, at least one, and leaves the session without an active turn, in one step.
+// An event that is scoped to the session gets no turn id. Afterwards the writer returns ErrFenced.
 func (w *Writer) Finish(ctx context.Context, data ...event.Data) ([]event.Event, error) {
-	return w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
+	if len(data) == 0 {
+		return nil, errors.New("session: a turn ends with at least one event")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events, err := w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
 		return w.store.idle(w.row, at, events)
 	})
+	w.fenced = w.fenced || err == nil
+	return events, err
 }
 
-// Renew extends the lease of the turn for the store's holder, taking it over if another process held it.
-// It fails with ErrFenced if the turn is no longer active.
+// Renew extends the lease of the turn for the store's holder, taking it over from the process that held it when the writer
+// was opened. It fails with ErrFenced if the turn is no longer active or another process extended or took over the lease meanwhile.
 func (w *Writer) Renew(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,9 +107,8 @@ func (w *Writer) Renew(ctx context.Context) error {
 		if w.fenced {
 			return ErrFenced
 		}
-		next := w.row.Next
-		row := *w.store.busy(w.row, w.turnID, next)
-		row.UpdatedAt, row.ExpiresAt = w.row.UpdatedAt, w.row.ExpiresAt
+		row := w.row
+		row.Turn, row.Next = w.store.lease(w.turnID), max(row.Next, w.next)
 		err := w.store.driver.Commit(ctx, Batch{SessionID: row.ID, Row: &row})
 		if err == nil {
 			row.Version++
@@ -105,7 +119,7 @@ func (w *Writer) Renew(ctx context.Context) error {
 			return err
 		}
 	}
-	return ErrFenced
+	return fmt.Errorf("renewing the lease of session %s: too many writers", w.row.ID)
 }
 
 func (w *Writer) events(data []event.Data) []event.Event {
@@ -118,41 +132,54 @@ func (w *Writer) events(data []event.Data) []event.Event {
 		default:
 		}
 		events[i] = event.New(turn, d)
-		events[i].ID = w.store.opts.NewID()
 	}
 	return events
 }
 
 // write commits events at the next free index, walking past events of other writers but never past a fence.
-func (w *Writer) write(ctx context.Context, events []event.Event, make func(int64, []event.Event) Batch) ([]event.Event, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.loaded {
+func (w *Writer) write(ctx context.Context, events []event.Event, batch func(int64, []event.Event) Batch) ([]event.Event, error) {
+	if !w.loaded && !w.fenced {
 		return nil, errors.New("session: a writer appends before it has replayed the log")
 	}
 	for range maxTries {
 		if w.fenced {
 			return nil, ErrFenced
 		}
-		b := make(w.next, events)
+		b := batch(w.next, events)
 		err := w.store.commit(ctx, b)
 		if err == nil {
 			w.next += int64(len(events))
 			return b.Events, nil
 		}
 		var conflict *ConflictError
-		switch {
-		case errors.As(err, &conflict) && w.isFence(conflict.Event):
-			w.fenced = true
-		case errors.As(err, &conflict):
-			w.next = conflict.Event.Index + 1
-		default:
-			if err := w.reload(ctx, err); err != nil {
-				return nil, err
-			}
+		if errors.As(err, &conflict) {
+			err = w.walk(ctx, conflict.Event)
+		} else {
+			err = w.reload(ctx, err)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("appending to session %s: too many writers", w.row.ID)
+}
+
+// walk moves the writer behind the event that beat it and those after it, or up to the first fence.
+func (w *Writer) walk(ctx context.Context, first event.Event) error {
+	c := Cursor{store: w.store, id: w.row.ID, next: first.Index + 1}
+	for events := []event.Event{first}; len(events) > 0; {
+		for _, e := range events {
+			if w.fenced = w.isFence(e); w.fenced {
+				return nil
+			}
+			w.next = e.Index + 1
+		}
+		var err error
+		if events, err = c.Read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isFence reports whether an event that this writer did not append ends its turn: the end of the turn, the work of
@@ -164,12 +191,13 @@ func (w *Writer) isFence(e event.Event) bool {
 // reload reads the row again after it changed under the writer; any other error is returned.
 func (w *Writer) reload(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrStale) {
-		return fmt.Errorf("appending to session %s: %w", w.row.ID, err)
+		return fmt.Errorf("changing session %s: %w", w.row.ID, err)
 	}
 	row, err := w.store.Get(ctx, w.row.ID)
 	if err != nil {
 		return err
 	}
-	w.row, w.fenced = row, row.Turn.ID != w.turnID
+	w.row = row
+	w.fenced = row.Turn.ID != w.turnID || row.Turn.Holder != "" && row.Turn.Holder != w.store.opts.Holder
 	return nil
 }

@@ -1,0 +1,24 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Claim makes the store's holder the one who runs the active turn of row, for one lease from now. Row must be as it was
+// read: if it was changed since, somebody else was faster and Claim fails with ErrFenced, as it does without an active turn.
+func (s *Store) Claim(ctx context.Context, row Record) error {
+	if row.Turn.ID == "" {
+		return ErrFenced
+	}
+	row.Turn = s.lease(row.Turn.ID)
+	err := s.driver.Commit(ctx, Batch{SessionID: row.ID, Row: &row})
+	switch {
+	case errors.Is(err, ErrStale):
+		return ErrFenced
+	case err != nil:
+		return fmt.Errorf("claiming a turn of session %s: %w", row.ID, err)
+	}
+	return nil
+}
