@@ -1,0 +1,200 @@
+// Package client talks to a served agent over its HTTP API: it starts a session and follows its events, whatever happens
+// to the connection meanwhile.
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/event"
+)
+
+const (
+	attempts = 8 // in a row without any progress
+	minWait  = 100 * time.Millisecond
+	maxWait  = 5 * time.Second
+	maxBody  = 1 << 20 // of an answer that is not a stream
+)
+
+// Client asks one agent. It is safe for concurrent use.
+type Client struct {
+	url  string // without a slash at the end
+	opts Options
+}
+
+// Options are all optional.
+type Options struct {
+	HTTP  *http.Client // without a timeout, which would end streams; default: a new one
+	Clock clock.Clock  // default: the machine's
+	Token string       // sent as bearer token; default: none
+}
+
+// New returns a client of the agent at url, which ends before /v1.
+func New(url string, opts *Options) *Client {
+	c := &Client{url: strings.TrimRight(url, "/")}
+	if opts != nil {
+		c.opts = *opts
+	}
+	if c.opts.HTTP == nil {
+		c.opts.HTTP = &http.Client{}
+	}
+	if c.opts.Clock == nil {
+		c.opts.Clock = clock.System{}
+	}
+	return c
+}
+
+// Start starts a session with a message and returns its id. It tries again when the server cannot be reached or is
+// overloaded; an idempotency key keeps that from starting two.
+func (c *Client) Start(ctx context.Context, message string) (session string, err error) {
+	body, err := json.Marshal(map[string]string{"message": message})
+	if err != nil {
+		return "", fmt.Errorf("writing the message: %w", err)
+	}
+	key := rand.Text()
+	var answer struct {
+		SessionID string `json:"sessionId"`
+	}
+	err = c.retry(ctx, func() (bool, error) {
+		res, err := c.do(ctx, http.MethodPost, "/v1/session", bytes.NewReader(body), key)
+		if err != nil {
+			return false, err
+		}
+		defer res.Body.Close() //nolint:errcheck // read only
+		return false, json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&answer)
+	})
+	if err == nil && answer.SessionID == "" {
+		err = fmt.Errorf("starting a session: %s is not the URL of an agent: its answer has no sessionId", c.url)
+	}
+	return answer.SessionID, err
+}
+
+// Follow returns the events of a session from the first, each once and in order, as long as the caller takes them. It
+// ends with an error when ctx ends, the server refuses, or cannot be reached for about half a minute.
+func (c *Client) Follow(ctx context.Context, session string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		next, stopped := int64(0), false
+		err := c.retry(ctx, func() (bool, error) {
+			before := next
+			res, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/session/%s/stream?startIndex=%d", session, next), nil, "")
+			if err != nil {
+				return false, err
+			}
+			defer res.Body.Close() //nolint:errcheck // read only
+			err = readEvents(res.Body, func(e event.Event) bool {
+				if e.Index < next {
+					return true
+				}
+				next = e.Index + 1
+				stopped = !yield(e, nil)
+				return !stopped
+			})
+			if stopped {
+				return true, nil
+			}
+			return next > before, fmt.Errorf("the stream was cut: %w", err)
+		})
+		if err != nil && !stopped {
+			yield(event.Event{}, err)
+		}
+	}
+}
+
+// readEvents calls yield for each line of a stream until it returns false; a stream that ends by itself is an error. Empty lines keep the connection alive.
+func readEvents(r io.Reader, yield func(event.Event) bool) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return err // the last line, without an end, is not whole
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return &refusal{err: fmt.Errorf("reading an event: %w", err)}
+		}
+		if !yield(e) {
+			return nil
+		}
+	}
+}
+
+// refusal is an error that trying again does not mend.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// retry calls try until it succeeds, is refused, or has failed many times in a row without progress.
+func (c *Client) retry(ctx context.Context, try func() (progress bool, err error)) error {
+	for failed := 0; ; {
+		progress, err := try()
+		var refused *refusal
+		if err == nil || errors.As(err, &refused) {
+			return err
+		}
+		if progress {
+			failed = 0
+		}
+		if failed++; failed >= attempts {
+			return fmt.Errorf("asking %s: %w", c.url, err)
+		}
+		if err := clock.Sleep(ctx, c.opts.Clock, min(minWait<<failed, maxWait)); err != nil {
+			return err
+		}
+	}
+}
+
+// do sends a request. An answer that is no success is an error.
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader, key string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return nil, &refusal{err}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", key)
+	}
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+	res, err := c.opts.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < 300 {
+		return res, nil
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	err = answerError(res)
+	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 {
+		return nil, err
+	}
+	return nil, &refusal{err}
+}
+
+// answerError returns what a server says about a failure.
+func answerError(res *http.Response) error {
+	var envelope struct{ Error, Message string }
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err != nil || json.Unmarshal(text, &envelope) != nil || envelope.Error == "" {
+		return fmt.Errorf("the server answers %s", res.Status)
+	}
+	if envelope.Message == "" {
+		return fmt.Errorf("the server answers %s: %s", res.Status, envelope.Error)
+	}
+	return fmt.Errorf("the server answers %s: %s (%s)", res.Status, envelope.Message, envelope.Error)
+}
