@@ -553,11 +553,12 @@ func raceForClaim(b *bench) {
 		if errors.Is(err, session.ErrFenced) {
 			return nil
 		}
-		won.Store(int32(i) + 1)
+		won.Add(1)
 		return err
 	}))
+	b.diff("claims", int32(1), won.Load())
 	turn := b.turn(acc.SessionID)
-	b.diff("claimed turn", session.Turn{ID: acc.TurnID, Holder: fmt.Sprint("p", won.Load()-1), Until: b.clock.Now().Add(time.Minute)}, turn)
+	b.diff("claimed turn", session.Turn{ID: acc.TurnID, Holder: turn.Holder, Until: b.clock.Now().Add(time.Minute)}, turn)
 	if turn.Holder != "p0" {
 		_, err := here.Finish(b.Context(), event.TurnCompleted{}) // run by somebody else by now
 		b.wantErr(err, session.ErrFenced)
