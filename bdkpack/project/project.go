@@ -1,13 +1,14 @@
 // Package project finds out what an author's folder consists of. It reads and type-checks the files of one agent, or of
 // all agents in a folder, names each definition by its path and reports every mistake as a diagnostic.
 //
-// It never runs the author's code. Nothing in it is safe for concurrent changes of the folder beyond this: what changes
-// while it is read is found out by the next [Workspace.Fingerprint].
+// It never runs the author's code.
 package project
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 )
@@ -23,7 +24,6 @@ type Workspace struct {
 
 // Module is the Go module that all agents of a workspace belong to. It is zero if there is none.
 type Module struct {
-	Path   string `json:"path"`
 	Dir    string `json:"dir"`              // absolute
 	GoWork string `json:"goWork,omitempty"` // the go.work file in use, absolute; "" if there is none
 }
@@ -63,12 +63,83 @@ type Definition struct {
 type Options struct {
 	// Env is the environment of the go command, as key=value. Default: the environment of this process.
 	Env []string
+
+	// Downloading is told of each module that has to be downloaded. Default: nobody is told.
+	Downloading func(module string)
+
+	// Compiling is told of each package that the program needs and that has not been compiled on this machine yet: its
+	// import path, how many there were so far and how many there are at most. Default: nobody is told, and only what
+	// type-checking needs is compiled.
+	Compiling func(pkg string, done, most int)
 }
 
 // Load discovers the agent in dir, or the agents in the folders of dir. The workspace says what to watch even if there
 // are diagnostics; it can be built if none of them is an error. Diagnostics are sorted and name files by absolute path.
 // An error means that nothing can be said about the folder, such as a missing go command.
 func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List, error) {
-	_, _, _ = ctx, dir, opts
-	return nil, nil, errors.New("not written yet")
+	if opts == nil {
+		opts = &Options{}
+	}
+	dir, err := resolve(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &loader{opts: *opts, ws: &Workspace{Dir: dir}, sources: sources{}}
+	l.findAgents()
+	var all []*folder
+	for i := range l.ws.Agents {
+		all = append(all, l.scan(&l.ws.Agents[i]))
+	}
+	if l.findModule() {
+		if err := l.checkGo(ctx, all); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, f := range all {
+		l.checkForms(f)
+	}
+	l.ws.Inputs.sort()
+	return l.ws, l.diags.Sort(), nil
+}
+
+// resolve returns the absolute path of a directory, without symbolic links.
+func resolve(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the agent's folder: %w", err)
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return "", fmt.Errorf("finding the agent's folder: %w", err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("finding the agent's folder: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("finding the agent's folder: %s is a file", dir)
+	}
+	return abs, nil
+}
+
+// loader collects what one Load finds.
+type loader struct {
+	opts    Options
+	ws      *Workspace
+	diags   diag.List
+	sources sources
+}
+
+// sources are files read for the excerpts of diagnostics.
+type sources map[string][]byte
+
+func (s sources) line(pos diag.Pos) string {
+	if pos.Line == 0 {
+		return ""
+	}
+	src, read := s[pos.File]
+	if !read {
+		src, _ = os.ReadFile(pos.File) // without a source there is no excerpt
+		s[pos.File] = src
+	}
+	return diag.SourceLine(src, pos.Line)
 }

@@ -1,0 +1,214 @@
+package maingen
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+	"github.com/bdk-lambda/bdk/bdkpack/project"
+)
+
+// build builds the program of a workspace without errors.
+func (b *builder) build(ctx context.Context, ws *project.Workspace, fingerprint string) (*Program, diag.List, error) {
+	src, err := Generate(ws.Agents)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.makeRoot(); err != nil {
+		return nil, nil, err
+	}
+	b.last.Source = hash(string(src))
+	dir := filepath.Join(b.root, hash(fingerprint+b.settings()+b.last.Source))
+	if fingerprint == "" {
+		dir, err = os.MkdirTemp(b.root, "unsettled-*")
+	} else {
+		err = os.MkdirAll(dir, 0o750)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a folder for the program: %w", err)
+	}
+	j := &job{builder: b, ws: ws, dir: dir}
+	if err := j.writeSources(src); err != nil {
+		return nil, nil, fmt.Errorf("writing the program: %w", err)
+	}
+	diags, err := j.compile(ctx)
+	if err != nil || diags.HasErrors() {
+		return nil, diags, err
+	}
+	return &Program{Path: filepath.Join(dir, "agent"), Workspace: ws}, diags, nil
+}
+
+// makeRoot finds the first place that can be written to.
+func (b *builder) makeRoot() error {
+	var errs []error
+	for i, place := range b.places() {
+		err := os.MkdirAll(place, 0o750)
+		if err == nil && i == 0 {
+			err = writeFile(filepath.Join(filepath.Dir(place), ".gitignore"), []byte("*\n"))
+		}
+		if err == nil {
+			b.root = place
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("making a folder for the program: %w", errors.Join(errs...))
+}
+
+// job is one program being built.
+type job struct {
+	*builder
+	ws  *project.Workspace
+	dir string // what it is built in
+}
+
+// anchor returns the folder the compiler sees the program in. It is inside the module and, where possible, not outside
+// of any folder whose internal packages the agents are.
+func (j *job) anchor() string {
+	for _, dir := range []string{j.ws.Dir, j.ws.Agents[0].Dir} {
+		if rel, err := filepath.Rel(j.ws.Module.Dir, dir); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join(dir, ".bdk", "main")
+		}
+	}
+	return filepath.Join(j.ws.Module.Dir, ".bdk", "main")
+}
+
+func (j *job) writeSources(src []byte) error {
+	mainFile := filepath.Join(j.dir, "main.go")
+	if err := writeFile(mainFile, src); err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(j.anchor(), "main.go"): mainFile}})
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(j.dir, "overlay.json"), overlay)
+}
+
+// compile runs go build. The author's module need not know what only the host imports: where go.mod lacks it, a copy of
+// it is completed instead.
+func (j *job) compile(ctx context.Context) (diag.List, error) {
+	if !j.last.Modfile {
+		stderr, err := j.goBuild(ctx, nil)
+		if stderr == "" || err != nil {
+			return nil, err
+		}
+		if !incomplete(stderr) || j.ws.Module.GoWork != "" {
+			return j.diagnose(stderr), nil
+		}
+	}
+	modfile := filepath.Join(j.dir, "go.mod")
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(j.ws.Module.Dir, name))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, fmt.Errorf("copying %s: %w", name, err)
+		}
+		if err := writeFile(filepath.Join(j.dir, name), data); err != nil {
+			return nil, fmt.Errorf("copying %s: %w", name, err)
+		}
+	}
+	stderr, err := j.goBuild(ctx, []string{"-mod=mod", "-modfile=" + modfile})
+	if err != nil || stderr != "" {
+		return j.diagnose(stderr), err
+	}
+	j.last.Modfile = true
+	return nil, nil
+}
+
+// incomplete says whether a build failed because go.mod, go.sum or vendor/ lack what the host imports.
+func incomplete(stderr string) bool {
+	return regexp.MustCompile(`missing go\.sum entry|no required module provides|updates to go\.mod needed|` +
+		`inconsistent vendoring|cannot find module providing package|is not in your go\.mod|not in vendor`).MatchString(stderr)
+}
+
+// goBuild builds the program at dir/agent. The text is what the go command says if it cannot.
+func (j *job) goBuild(ctx context.Context, flags []string) (string, error) {
+	rel, err := filepath.Rel(j.ws.Module.Dir, j.anchor())
+	if err != nil {
+		return "", fmt.Errorf("building the program: %w", err)
+	}
+	binary := filepath.Join(j.dir, "agent")
+	args := append([]string{"build", "-v", "-buildvcs=false", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}, flags...)
+	_, err = project.RunGo(ctx, j.ws.Module.Dir, j.opts.Env, j.line, append(args, "./"+filepath.ToSlash(rel))...)
+	if gerr := (*project.GoError)(nil); errors.As(err, &gerr) {
+		return gerr.Stderr, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(binary+".new", binary); err != nil {
+		return "", fmt.Errorf("building the program: %w", err)
+	}
+	return "", nil
+}
+
+// line tells of progress what a line of go build -v says.
+func (j *job) line(text string) {
+	if module, ok := project.Downloading(text); ok {
+		j.tell(Downloading, module, 0)
+		return
+	}
+	switch {
+	case !packageLine(text):
+	case strings.HasSuffix(text, "/.bdk/main"):
+		j.tell(Linking, "", 0)
+	default:
+		j.tell(Compiling, text, 0)
+	}
+}
+
+// packageLine says whether a line of go build -v is an import path.
+func packageLine(text string) bool {
+	return text != "" && !strings.ContainsAny(text, ": \t#")
+}
+
+// diagnose turns what go build says into diagnostics.
+func (j *job) diagnose(stderr string) diag.List {
+	var found diag.List
+	var rest []string
+	pattern := regexp.MustCompile(`^([^:\s][^:]*\.go):(\d+):(?:(\d+):)? (.*)$`)
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimRight(line, "\r\n")
+		m := pattern.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			found = append(found, j.compileError(m))
+		case line != "" && !strings.HasPrefix(line, "# ") && !packageLine(line) && !strings.HasPrefix(line, "go: downloading "):
+			rest = append(rest, line)
+		}
+	}
+	if len(found) == 0 {
+		found = diag.List{{
+			Code: codeBuild, Severity: diag.Error, Pos: diag.Pos{File: filepath.Join(j.ws.Module.Dir, "go.mod")},
+			Message: "the program cannot be built: " + strings.Join(rest, "\n"), Help: j.helpModule(stderr),
+		}}
+	}
+	return found.Sort()
+}
+
+func (j *job) helpModule(stderr string) string {
+	if !incomplete(stderr) {
+		return ""
+	}
+	return "run `go get -tool " + project.CommandPackage + "`, so that the module knows all that the program needs; with vendoring, then run `go mod vendor`"
+}
+
+func (j *job) compileError(m []string) diag.Diagnostic {
+	pos := diag.Pos{File: m[1]}
+	if !filepath.IsAbs(pos.File) {
+		pos.File = filepath.Join(j.ws.Module.Dir, pos.File)
+	}
+	pos.Line, _ = strconv.Atoi(m[2]) // digits
+	pos.Col, _ = strconv.Atoi(m[3])
+	src, _ := os.ReadFile(pos.File) // without a source there is no excerpt
+	return diag.Diagnostic{
+		Code: codeCompile, Severity: diag.Error, Pos: pos, Message: m[4], Help: "mend the Go code", Excerpt: diag.SourceLine(src, pos.Line),
+	}
+}

@@ -1,0 +1,336 @@
+package project
+
+import (
+	"cmp"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+)
+
+// define fills in the definitions of an agent.
+func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package) {
+	for _, s := range f.files {
+		p := g.at(filepath.Dir(s.path))
+		if p == nil || checked[p.ImportPath] == nil {
+			continue
+		}
+		if slices.Contains(p.IgnoredGoFiles, filepath.Base(s.path)) {
+			l.fail(codeConstrained, diag.Pos{File: s.path}, "rename the file, or remove the constraint",
+				"Go leaves this file out on this system, because of its name's ending or a go:build line")
+			continue
+		}
+		v := &view{l: l, pkg: checked[p.ImportPath], src: s}
+		if def := v.definition(f); def != nil {
+			switch s.kind {
+			case "Tool":
+				f.agent.Tools = append(f.agent.Tools, Tool{s.name, *def})
+			case "Agent":
+				f.agent.Config = def
+				f.inline = v.inlineInstructions()
+			case "Instructions":
+				f.agent.Instructions.Definition = def
+			}
+		}
+	}
+	slices.SortFunc(f.agent.Tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// view is a source file after type-checking.
+type view struct {
+	l   *loader
+	pkg *packages.Package
+	src source
+}
+
+// variable is a package-level variable with its initial value, if it has one of its own.
+type variable struct {
+	obj   types.Object
+	value ast.Expr
+}
+
+// variables returns the package-level variables of the file.
+func (v *view) variables() []variable {
+	var all []variable
+	for _, file := range v.pkg.Syntax {
+		if v.pkg.Fset.Position(file.Package).Filename != v.src.path {
+			continue
+		}
+		for _, decl := range file.Decls {
+			gen, ok := decl.(*ast.GenDecl)
+			if !ok || gen.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range gen.Specs {
+				spec, ok := spec.(*ast.ValueSpec)
+				if !ok {
+					continue
+				}
+				for i, id := range spec.Names {
+					one := variable{obj: v.pkg.TypesInfo.Defs[id]}
+					if len(spec.Values) == len(spec.Names) {
+						one.value = spec.Values[i]
+					}
+					if one.obj != nil && id.Name != "_" {
+						all = append(all, one)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// kind returns which definition of package bdk a type is, "" if it is none.
+func kind(t types.Type) string {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != bdkPackage {
+		return ""
+	}
+	switch name := named.Obj().Name(); name {
+	case "Tool", "Agent", "Instructions":
+		return name
+	}
+	return ""
+}
+
+// definition returns the one definition of the file. Whatever else is in the place of one is a diagnostic.
+func (v *view) definition(f *folder) *Definition {
+	var found, texts, hidden, others []variable
+	for _, one := range v.variables() {
+		switch t := one.obj.Type(); {
+		case t == types.Typ[types.Invalid]:
+			return nil // the type-checker has said why
+		case kind(t) == v.src.kind && one.obj.Exported():
+			found = append(found, one)
+		case kind(t) == v.src.kind:
+			hidden = append(hidden, one)
+		case !one.obj.Exported():
+		case v.src.kind == "Instructions" && types.Identical(t, types.Typ[types.String]):
+			texts = append(texts, one)
+		default:
+			others = append(others, one)
+		}
+	}
+	if len(found) == 0 {
+		found = texts
+	}
+	for _, one := range others {
+		if k := kind(one.obj.Type()); k != "" && len(found) > 0 {
+			v.fail(codeWrongType, one.obj.Pos(), "move it: a tool into tools/<name>.go, the configuration into agent.go, instructions into instructions.go",
+				"%s is a bdk.%s, but this file defines %s", one.obj.Name(), k, v.what())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		v.checkValue(found[0])
+		p := v.pkg.Fset.Position(found[0].obj.Pos())
+		return &Definition{Package: v.pkg.PkgPath, Var: found[0].obj.Name(), File: f.rel(v.src.path), Line: p.Line}
+	case len(found) > 1:
+		v.fail(codeTwo, found[1].obj.Pos(), "move one of them into a file of its own, or begin its name with a lower-case letter if it is a helper",
+			"%s and %s are both a bdk.%s: a file has one definition", found[0].obj.Name(), found[1].obj.Name(), v.src.kind)
+	case v.broken():
+	case len(hidden) > 0:
+		name := hidden[0].obj.Name()
+		v.fail(codeUnexported, hidden[0].obj.Pos(), "begin its name with a capital letter: "+strings.ToUpper(name[:1])+name[1:],
+			"%s is not exported, so it defines nothing", name)
+	case len(others) > 0:
+		v.wrongType(others[0])
+	default:
+		v.none()
+	}
+	return nil
+}
+
+// what names what the file should define.
+func (v *view) what() string {
+	if v.src.kind == "Tool" {
+		return "the tool " + v.src.name
+	}
+	return v.src.name
+}
+
+func (v *view) wrongType(one variable) {
+	t := types.TypeString(one.obj.Type(), func(p *types.Package) string { return p.Name() })
+	help := "give it the type bdk." + v.src.kind
+	switch {
+	case t == "bdk.ToolSpec":
+		help = "wrap it: bdk.DefineTool(spec, function)"
+	case t == "*bdk."+v.src.kind:
+		help = "make it a value instead of a pointer"
+	case kind(one.obj.Type()) != "":
+		help = "move it: a tool into tools/<name>.go, the configuration into agent.go, instructions into instructions.go"
+	case v.src.kind == "Tool":
+		help = "define the tool with bdk.DefineTool(spec, function)"
+	}
+	v.fail(codeWrongType, one.obj.Pos(), help, "%s is a %s, not a bdk.%s", one.obj.Name(), t, v.src.kind)
+}
+
+func (v *view) none() {
+	help := map[string]string{
+		"Tool":         "write: var Name = bdk.DefineTool(bdk.ToolSpec{…}, function), or move helpers into lib/",
+		"Agent":        "write: var Agent = bdk.Agent{Model: \"…\"}, or remove the file",
+		"Instructions": "write: var Instructions = bdk.Instructions(\"…\")",
+	}[v.src.kind]
+	v.l.fail(codeNone, diag.Pos{File: v.src.path}, help, "no exported variable of type bdk.%s in this file, which should define %s", v.src.kind, v.what())
+}
+
+// broken says whether the file, or the package as a whole, does not compile.
+func (v *view) broken() bool {
+	return slices.ContainsFunc(v.pkg.Errors, func(e packages.Error) bool {
+		return e.Kind != packages.TypeError || strings.HasPrefix(e.Pos, v.src.path+":") || strings.HasPrefix(e.Msg, "could not import")
+	})
+}
+
+func (v *view) fail(code string, at token.Pos, help, format string, args ...any) {
+	p := v.pkg.Fset.Position(at)
+	v.l.fail(code, diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column}, help, format, args...)
+}
+
+// checkValue looks for mistakes in the value of a definition, as far as it is written out.
+func (v *view) checkValue(one variable) {
+	switch v.src.kind {
+	case "Tool":
+		v.checkTool(one)
+	case "Agent":
+		v.checkAgent(one)
+	case "Instructions":
+		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
+			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")
+		}
+	}
+}
+
+func (v *view) checkTool(one variable) {
+	if one.value == nil {
+		v.fail(codeWrongType, one.obj.Pos(), "define the tool with bdk.DefineTool(spec, function)", "%s is an empty bdk.Tool", one.obj.Name())
+		return
+	}
+	call, ok := ast.Unparen(one.value).(*ast.CallExpr)
+	if !ok || len(call.Args) != 2 {
+		return
+	}
+	if spec, ok := ast.Unparen(call.Args[0]).(*ast.CompositeLit); ok {
+		value := field(spec, "Description")
+		text, known := v.constant(value)
+		if value == nil || known && strings.TrimSpace(text) == "" {
+			at := spec.Pos()
+			if value != nil {
+				at = value.Pos()
+			}
+			v.fail(codeNoDescription, at, "set Description to what the tool does and when the model should use it", "the tool has no description")
+		}
+	}
+	v.checkInput(call)
+}
+
+// checkInput looks at the type of a tool's input.
+func (v *view) checkInput(call *ast.CallExpr) {
+	sig, ok := v.pkg.TypesInfo.TypeOf(call.Args[1]).(*types.Signature)
+	if !ok || sig.Params().Len() != 3 {
+		return
+	}
+	in := sig.Params().At(2).Type()
+	_, isStruct := in.Underlying().(*types.Struct)
+	if isStruct || in.String() == "encoding/json.RawMessage" {
+		return
+	}
+	if _, ok := in.Underlying().(*types.Map); ok {
+		return
+	}
+	v.fail(codeInput, call.Args[1].Pos(), "make the input a struct, with a field for each parameter, or a json.RawMessage",
+		"the model gives a tool an object, but the input of this one is a %s", types.TypeString(in, func(p *types.Package) string { return p.Name() }))
+}
+
+func (v *view) checkAgent(one variable) {
+	lit, ok := v.literal(one.value)
+	if !ok {
+		return
+	}
+	v.checkModel(field(lit, "Model"))
+	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {
+		for _, e := range list.Elts {
+			v.checkModel(e)
+		}
+	}
+}
+
+// literal returns the composite literal that an expression is.
+func (v *view) literal(e ast.Expr) (*ast.CompositeLit, bool) {
+	if e == nil {
+		return nil, false
+	}
+	lit, ok := ast.Unparen(e).(*ast.CompositeLit)
+	return lit, ok
+}
+
+// checkModel complains about a model whose provider is not known.
+func (v *view) checkModel(e ast.Expr) {
+	text, ok := v.constant(e)
+	if !ok {
+		return
+	}
+	providers := []string{"anthropic", "bedrock", "openai", "scripted"}
+	provider, name, _ := strings.Cut(text, ":")
+	if slices.Contains(providers, provider) && name != "" {
+		return
+	}
+	help := "write provider:name, where the provider is anthropic, bedrock, openai or scripted"
+	if meant := nearest(provider, providers); meant != "" && name != "" {
+		help += "; did you mean " + meant + ":" + name + "?"
+	}
+	v.fail(codeModel, e.Pos(), help, "the model %q has no known provider", text)
+}
+
+// inlineInstructions says whether the agent's configuration has instructions.
+func (v *view) inlineInstructions() answer {
+	for _, one := range v.variables() {
+		if kind(one.obj.Type()) != "Agent" || !one.obj.Exported() {
+			continue
+		}
+		lit, ok := v.literal(one.value)
+		if !ok {
+			break
+		}
+		value := field(lit, "Instructions")
+		if value == nil {
+			return no
+		}
+		if text, known := v.constant(value); known && text == "" {
+			return no
+		}
+		return yes
+	}
+	return maybe
+}
+
+// constant returns the value of a constant string.
+func (v *view) constant(e ast.Expr) (string, bool) {
+	if e == nil {
+		return "", false
+	}
+	value := v.pkg.TypesInfo.Types[e].Value
+	if value == nil || value.Kind() != constant.String {
+		return "", false
+	}
+	return constant.StringVal(value), true
+}
+
+// field returns the value of a field in a composite literal with keys, nil if it is not set.
+func field(lit *ast.CompositeLit, name string) ast.Expr {
+	for _, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			if id, ok := kv.Key.(*ast.Ident); ok && id.Name == name {
+				return kv.Value
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package project
+
+import (
+	"fmt"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+)
+
+// The codes of discovery. A code is never given another meaning.
+const (
+	codeNoAgent        = "BDK101" // nothing in the folder is an agent
+	codeTwoRoots       = "BDK102" // both bot/ and agent/
+	codeBadSlug        = "BDK103" // the folder's name cannot be an agent's name
+	codeReservedSlug   = "BDK104" // the folder's name is a route of the host
+	codeUnreadable     = "BDK105" // a file or folder cannot be read
+	codeBrokenLink     = "BDK106" // a symbolic link leads nowhere
+	codeUnknownEntry   = "BDK107" // a name that is nearly, or not at all, one that is known
+	codeUnsupported    = "BDK108" // a feature of a later version
+	codeStrayGoFile    = "BDK109" // a Go file that defines nothing
+	codeNoModule       = "BDK110" // no go.mod
+	codeNoBDK          = "BDK111" // the module does not require this one
+	codeManyModules    = "BDK112" // agents of different modules
+	codeModule         = "BDK113" // the go command cannot read the module
+	codeNoInstructions = "BDK120"
+	codeManyForms      = "BDK121" // instructions in several forms
+	codeEmpty          = "BDK122" // empty instructions
+	codeNotUTF8        = "BDK123"
+	codeNotMarkdown    = "BDK124" // something else among the files of instructions/
+	codeToolName       = "BDK130"
+	codeReservedName   = "BDK131" // a name with __
+	codeNested         = "BDK132" // tools in a folder of tools/
+	codeConstrained    = "BDK133" // a file Go leaves out on this machine
+	codeNone           = "BDK140" // no definition in a file
+	codeTwo            = "BDK141" // two definitions in a file
+	codeWrongType      = "BDK142"
+	codeUnexported     = "BDK143"
+	codeMain           = "BDK144" // package main
+	codeNoDescription  = "BDK145"
+	codeModel          = "BDK146" // a model without a known provider
+	codeInput          = "BDK147" // a tool's input that is no struct
+	codeCompile        = "BDK150" // what the Go compiler says
+)
+
+// fail records a mistake that prevents a build.
+func (l *loader) fail(code string, pos diag.Pos, help, format string, args ...any) {
+	l.add(diag.Error, code, pos, help, format, args...)
+}
+
+// warn records what may not be what the author expects.
+func (l *loader) warn(code string, pos diag.Pos, help, format string, args ...any) {
+	l.add(diag.Warning, code, pos, help, format, args...)
+}
+
+func (l *loader) add(severity diag.Severity, code string, pos diag.Pos, help, format string, args ...any) {
+	l.diags = append(l.diags, diag.Diagnostic{
+		Code: code, Severity: severity, Pos: pos, Message: fmt.Sprintf(format, args...), Help: help,
+		Excerpt: l.sources.line(pos),
+	})
+}
