@@ -24,7 +24,7 @@ func (s *supervisor) spawn(program Program) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the pipe for readiness: %w", err)
 	}
-	defer told.Close() //nolint:errcheck // the program has its own
+	defer told.Close()                                                              //nolint:errcheck // the program has its own
 	cmd := exec.CommandContext(context.Background(), program.Path, program.Args...) //nolint:gosec // it runs what was built
 	cmd.Env, cmd.Dir = program.Env, program.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.alive, s.opts.Stdout, s.opts.Stderr

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+)
+
+type infoOptions struct {
+	dir  string
+	json bool
+}
+
+func newInfoCmd(io *IO) *cobra.Command {
+	var opts infoOptions
+	cmd := &cobra.Command{
+		Use:   "info",
+		Short: "show what was discovered of an agent",
+		Long:  "info builds the agents in a folder and shows what each consists of: model, instructions, tools and their input.",
+		Args:  arguments(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return infoRun(cmd.Context(), io, opts) },
+	}
+	dirFlag(cmd, &opts.dir)
+	cmd.Flags().BoolVar(&opts.json, "json", false, "print it as JSON, with the whole schemas")
+	return cmd
+}
+
+func infoRun(ctx context.Context, io *IO, opts infoOptions) error {
+	program, _, err := build(ctx, io, opts.dir)
+	if err != nil {
+		return err
+	}
+	c, err := launchConfig("info", program)
+	if err != nil {
+		return err
+	}
+	env, err := programEnv(io, c)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := runProgram(ctx, io, program.Path, env, &out); err != nil {
+		return err
+	}
+	if opts.json {
+		return writeJSON(io.Out, json.RawMessage(out.Bytes()))
+	}
+	var d description
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		return fmt.Errorf("reading what the agent program says: %w", err)
+	}
+	_, err = fmt.Fprint(io.Out, d.text(program))
+	return err
+}
+
+// description is what an agent program says about its agents, as far as it is shown to people.
+type description struct {
+	Agents []struct {
+		Slug        string
+		Name        string
+		Description string
+		Model       string
+		Fallbacks   []string
+		Tools       []toolDescription
+		Diagnostics diag.List
+	}
+}
+
+type toolDescription struct {
+	Name        string
+	Description string
+	Effect      string
+	Source      string
+	InputSchema struct {
+		Properties map[string]json.RawMessage
+		Required   []string
+	}
+}
+
+func (d description) text(program *maingen.Program) string {
+	var b strings.Builder
+	sources := map[string]string{}
+	for _, a := range program.Workspace.Agents {
+		switch in := a.Instructions; {
+		case len(in.Files) > 0:
+			sources[a.Slug] = strings.Join(in.Files, ", ")
+		case in.Definition != nil:
+			sources[a.Slug] = in.Definition.File
+		default:
+			sources[a.Slug] = "the agent's configuration"
+		}
+	}
+	for i, a := range d.Agents {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n", a.Slug)
+		row := func(what, value string) {
+			if value != "" {
+				fmt.Fprintf(&b, "  %-14s%s\n", what, value)
+			}
+		}
+		row("name", a.Name)
+		row("description", a.Description)
+		row("model", strings.Join(append([]string{a.Model}, a.Fallbacks...), ", then "))
+		row("instructions", sources[a.Slug])
+		for _, t := range a.Tools {
+			row("tool", t.String())
+		}
+		if len(a.Tools) == 0 {
+			row("tools", "none")
+		}
+		if len(a.Diagnostics) == 0 {
+			row("diagnostics", "none")
+			continue
+		}
+		row("diagnostics", fmt.Sprintf("%s, %s", plural(a.Diagnostics.Errors(), "error"), plural(len(a.Diagnostics)-a.Diagnostics.Errors(), "warning")))
+	}
+	return b.String()
+}
+
+// String returns the tool in a few lines: name, input with optional fields in brackets, effect, source and description.
+func (t toolDescription) String() string {
+	var fields []string
+	required := map[string]bool{}
+	for _, name := range t.InputSchema.Required {
+		required[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.InputSchema.Properties)) {
+		if !required[name] {
+			name = "[" + name + "]"
+		}
+		fields = append(fields, name)
+	}
+	effect := t.Effect
+	if effect == "" {
+		effect = "effect depends on the input"
+	}
+	return fmt.Sprintf("%s(%s)  %s  %s\n%16s%s", t.Name, strings.Join(fields, ", "), effect, t.Source, "", t.Description)
+}

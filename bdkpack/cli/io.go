@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/bdk-lambda/bdk/shared/clock"
+)
+
+// IO is the world as a command sees it.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      []string // key=value
+	Color    bool     // Err takes terminal colours
+	Terminal bool     // Err is a terminal: a line may be written over
+	Clock    clock.Clock
+	HTTP     *http.Client
+}
+
+// SystemIO returns the IO of this process.
+func SystemIO() *IO {
+	terminal := isatty.IsTerminal(os.Stderr.Fd())
+	return &IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Env:      os.Environ(),
+		Terminal: terminal,
+		Color:    terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Clock:    clock.System{},
+		HTTP:     &http.Client{},
+	}
+}
+
+// env returns the value of an environment variable, "" if it is not set.
+func (o *IO) env(key string) string {
+	for _, kv := range slices.Backward(o.Env) {
+		if k, v, _ := strings.Cut(kv, "="); k == key {
+			return v
+		}
+	}
+	return ""
+}

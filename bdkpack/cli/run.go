@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bdk-lambda/bdk/bdkpack/cli/client"
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+)
+
+type runOptions struct {
+	message   string
+	dir       string
+	agent     string
+	stateRoot string
+	url       string
+	token     string
+}
+
+func newRunCmd(io *IO) *cobra.Command {
+	var opts runOptions
+	cmd := &cobra.Command{
+		Use:   "run --message <text>",
+		Short: "run one turn and print the reply",
+		Long: "run sends one message to an agent and prints the reply as it comes; tool calls are shown on standard error. The\n" +
+			"exit code is 0 if the turn was completed and 1 if it failed.\n\n" +
+			"With --dir the agent runs in this terminal, with --url a server is asked.",
+		Example: "  bdk run --message \"Review pull request 42\"\n  bdk run --url http://127.0.0.1:3000/my-agent --message \"Review pull request 42\"",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.url != "" && (cmd.Flags().Changed("dir") || opts.agent != "" || opts.stateRoot != "") {
+				return usagef("--url asks a server: --dir, --agent and --state-root have no meaning with it")
+			}
+			return runRun(cmd.Context(), io, opts)
+		},
+	}
+	dirFlag(cmd, &opts.dir)
+	f := cmd.Flags()
+	f.StringVarP(&opts.message, "message", "m", "", "what to say to the agent")
+	f.StringVar(&opts.agent, "agent", "", "slug of the agent, if --dir holds several")
+	f.StringVar(&opts.stateRoot, "state-root", "", "folder of durable state (default a temporary one, removed afterwards)")
+	f.StringVar(&opts.url, "url", "", "URL of a served agent, for example http://127.0.0.1:3000/my-agent")
+	f.StringVar(&opts.token, "bearer-token", "", "token for --url ("+tokenEnv+" works too)")
+	return cmd
+}
+
+func runRun(ctx context.Context, io *IO, opts runOptions) error {
+	if strings.TrimSpace(opts.message) == "" {
+		return usagef("say something with --message")
+	}
+	if opts.url != "" {
+		return runRemote(ctx, io, opts)
+	}
+	program, _, err := build(ctx, io, opts.dir)
+	if err != nil {
+		return err
+	}
+	return runLocal(ctx, io, opts, program)
+}
+
+func runLocal(ctx context.Context, io *IO, opts runOptions, program *maingen.Program) error {
+	c, err := launchConfig("run", program)
+	if err != nil {
+		return err
+	}
+	c.Message, c.Agent = opts.message, opts.agent
+	if c.Agent, err = chooseAgent(opts.agent, program); err != nil {
+		return err
+	}
+	if opts.stateRoot == "" {
+		if c.StateRoot, err = os.MkdirTemp("", "bdk-run-"); err != nil {
+			return fmt.Errorf("making a folder for the state: %w", err)
+		}
+		defer os.RemoveAll(c.StateRoot) //nolint:errcheck // the system cleans up what is left
+	} else if c.StateRoot, err = filepath.Abs(opts.stateRoot); err != nil {
+		return err
+	}
+	env, err := programEnv(io, c)
+	if err != nil {
+		return err
+	}
+	return runProgram(ctx, io, program.Path, env, io.Out)
+}
+
+// chooseAgent returns the slug of the agent that is asked for, or of the only one.
+func chooseAgent(slug string, program *maingen.Program) (string, error) {
+	var slugs []string
+	for _, a := range program.Workspace.Agents {
+		slugs = append(slugs, a.Slug)
+		if a.Slug == slug {
+			return slug, nil
+		}
+	}
+	if slug == "" && len(slugs) == 1 {
+		return slugs[0], nil
+	}
+	if slug == "" {
+		return "", usagef("there are several agents, choose one with --agent: %s", strings.Join(slugs, ", "))
+	}
+	return "", usagef("there is no agent %q; there are: %s", slug, strings.Join(slugs, ", "))
+}
+
+func runRemote(ctx context.Context, io *IO, opts runOptions) error {
+	u, err := url.Parse(opts.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return usagef("--url %q is not the URL of an agent, such as http://127.0.0.1:3000/my-agent", opts.url)
+	}
+	if opts.token == "" {
+		opts.token = io.env(tokenEnv)
+	}
+	c := client.New(opts.url, &client.Options{HTTP: io.HTTP, Clock: io.Clock, Token: opts.token})
+	session, err := c.Start(ctx, opts.message)
+	if err != nil {
+		return err
+	}
+	reply := &reply{out: io.Out, calls: io.Err}
+	for e, err := range c.Follow(ctx, session) {
+		if err != nil {
+			return err
+		}
+		if done, err := reply.show(e); done {
+			return err
+		}
+	}
+	return nil
+}
