@@ -1,0 +1,143 @@
+// Package engine runs the turns of one agent: it reads the session's log, asks the model, runs the tools, and records
+// each thing as it happens, so that any process can go on where another one stopped.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tool"
+	"github.com/bdk-lambda/bdk/shared/turn"
+)
+
+// Engine serves one agent. It is safe for concurrent use.
+type Engine struct {
+	project bdk.Project
+	deps    Deps
+	tools   []model.Tool // what the model is offered, in name order
+	fixed   int          // bytes of a request besides its messages
+	cache   *cache
+}
+
+// NamedModel is a model and its id.
+type NamedModel struct {
+	ID    string // provider:name
+	Model model.Model
+}
+
+// Deps are what an engine works with. Those without a default are required.
+type Deps struct {
+	Sessions  *session.Store
+	Runner    turn.Runner   // runs Step for the turns that Start and Send accept
+	Tools     *tool.Set     // the agent's tools
+	Models    []NamedModel  // the agent's model, then its fallbacks; at least one
+	Clock     clock.Clock   // default: the system clock
+	NewID     func() string // default: 130 random bits in base 32, lower case
+	Log       *slog.Logger
+	StateRoot string // passed to tools; "" where the host has none
+}
+
+// New returns the engine of an agent.
+func New(project bdk.Project, deps Deps) (*Engine, error) {
+	if len(deps.Models) == 0 {
+		return nil, errors.New("an agent needs a model")
+	}
+	if deps.Clock == nil {
+		deps.Clock = clock.System{}
+	}
+	if deps.NewID == nil {
+		deps.NewID = func() string { return strings.ToLower(rand.Text()) }
+	}
+	project.Agent = project.Agent.WithDefaults()
+	if project.Agent.Instructions != "" {
+		project.Instructions = project.Agent.Instructions
+	}
+	e := &Engine{project: project, deps: deps, tools: deps.Tools.Offer(), cache: newCache(cacheSessions, cacheBytes)}
+	e.fixed = len(project.Instructions)
+	for _, t := range e.tools {
+		e.fixed += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	}
+	return e, nil
+}
+
+// Project returns the agent, with the documented defaults filled in.
+func (e *Engine) Project() bdk.Project { return e.project }
+
+// Sessions returns the store of the agent's sessions.
+func (e *Engine) Sessions() *session.Store { return e.deps.Sessions }
+
+// Models returns the ids of the agent's model and its fallbacks.
+func (e *Engine) Models() []string {
+	ids := make([]string, len(e.deps.Models))
+	for i, m := range e.deps.Models {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+// Start records a new session of the agent and has its first turn run. The agent's slug is filled in.
+func (e *Engine) Start(ctx context.Context, in session.Start) (session.Accepted, error) {
+	in.Agent = e.project.Slug
+	acc, err := e.deps.Sessions.Start(ctx, in)
+	return e.started(ctx, acc, err)
+}
+
+// Send records a follow-up and has its turn run. A turn that is active is stopped.
+func (e *Engine) Send(ctx context.Context, in session.Message) (session.Accepted, error) {
+	acc, err := e.deps.Sessions.Send(ctx, in)
+	if err == nil && acc.Interrupted != "" && !acc.Repeated {
+		e.release(ctx, turn.Ref{SessionID: acc.SessionID, TurnID: acc.Interrupted})
+	}
+	return e.started(ctx, acc, err)
+}
+
+// Stop ends the active turn of a session, see [session.Store.Stop].
+func (e *Engine) Stop(ctx context.Context, id, turnID string) (string, error) {
+	stopped, err := e.deps.Sessions.Stop(ctx, id, turnID)
+	if err == nil && stopped != "" {
+		e.release(ctx, turn.Ref{SessionID: id, TurnID: stopped})
+	}
+	return stopped, err
+}
+
+// started hands an accepted turn to the runner. The message is durable by now, so a fault here is only logged: the runner
+// finds turns that were accepted and not started.
+func (e *Engine) started(ctx context.Context, acc session.Accepted, err error) (session.Accepted, error) {
+	if err != nil || acc.Repeated {
+		return acc, err
+	}
+	ref := turn.Ref{SessionID: acc.SessionID, TurnID: acc.TurnID}
+	if err := e.deps.Runner.Start(ctx, ref); err != nil {
+		e.deps.Log.WarnContext(ctx, "turn waits for recovery", slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID), slog.Any("error", err))
+	}
+	return acc, nil
+}
+
+func (e *Engine) release(ctx context.Context, ref turn.Ref) {
+	if err := e.deps.Runner.Stop(ctx, ref); err != nil {
+		e.deps.Log.WarnContext(ctx, "stopped turn still holds its runner", slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID), slog.Any("error", err))
+	}
+}
+
+// Fail ends a turn with turn.failed, for runners that give up on it. A turn that has already ended stays as it is.
+func (e *Engine) Fail(ctx context.Context, ref turn.Ref, message string) error {
+	r, err := e.open(ctx, ref)
+	if err == nil {
+		err = r.fail(ctx, message)
+	}
+	if errors.Is(err, session.ErrFenced) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("failing a turn: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/turn"
+)
+
+// run is one invocation of Step: a writer at the end of the log and what the log amounts to.
+type run struct {
+	*Engine
+	ref turn.Ref
+	w   *session.Writer
+	log *slog.Logger
+
+	mu        sync.Mutex // guards t: tools record their results while others run
+	t         *transcript
+	malformed map[string]error // calls whose arguments cannot be used, by call id
+	fault     string           // why the last model call has to be made again; "" if it has not
+}
+
+var errTurnTime = errors.New("the turn took too long")
+
+// Step works on a turn until it ends or should be handed back; see [turn.Step].
+func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+	r, err := e.open(ctx, ref)
+	if err == nil {
+		var out turn.Outcome
+		out, err = r.loop(ctx)
+		if err == nil {
+			e.keep(ctx, r)
+			return out, nil
+		}
+	}
+	if errors.Is(err, session.ErrFenced) {
+		return turn.Done, nil
+	}
+	return "", fmt.Errorf("running turn %s of session %s: %w", ref.TurnID, ref.SessionID, err)
+}
+
+func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
+	w, err := e.deps.Sessions.Open(ctx, ref.SessionID, ref.TurnID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := e.load(ctx, ref.SessionID, w.Row().Next)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Replay(ctx, t.Next, t.fold); err != nil {
+		return nil, err
+	}
+	if t.Turn.ID != ref.TurnID {
+		return nil, fmt.Errorf("the log holds no message of turn %s", ref.TurnID)
+	}
+	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
+	return &run{Engine: e, ref: ref, w: w, t: t, log: log}, nil
+}
+
+// loop does what comes next until nothing does.
+func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
+	if r.t.Turn.StartedAt.IsZero() {
+		if err := r.append(ctx, event.TurnStarted{Model: r.deps.Models[0].ID}); err != nil {
+			return "", err
+		}
+	}
+	deadline := r.t.Turn.StartedAt.Add(r.project.Agent.Limits.TurnTime)
+	bounded, cancel := context.WithTimeoutCause(ctx, deadline.Sub(r.deps.Clock.Now()), errTurnTime)
+	defer cancel()
+	for !r.t.Turn.Ended {
+		if turn.ShouldYield(ctx) {
+			return turn.Continue, nil
+		}
+		err := r.next(bounded)
+		if errors.Is(context.Cause(bounded), errTurnTime) && !errors.Is(err, session.ErrFenced) && !r.t.Turn.Ended {
+			err = r.fail(ctx, fmt.Sprintf("limit reached: the turn ran for %s (TurnTime)", r.project.Agent.Limits.TurnTime))
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return turn.Done, nil
+}
+
+// next makes one move of the turn: it runs the calls that are open, or asks the model, or ends the turn.
+func (r *run) next(ctx context.Context) error {
+	p := &r.t.Turn
+	if calls := p.open(); len(calls) > 0 {
+		return r.callTools(ctx, calls)
+	}
+	if p.Steps > 0 && p.Finish != model.FinishToolCalls {
+		return r.complete(ctx)
+	}
+	if reason := r.limit(); reason != "" {
+		return r.fail(ctx, "limit reached: "+reason)
+	}
+	return r.ask(ctx)
+}
+
+// limit returns which limit forbids another model call, "" if none does.
+func (r *run) limit() string {
+	l, spent := r.project.Agent.Limits, r.t.Spent
+	tokens := spent.Usage.InputTokens + spent.Usage.OutputTokens + spent.Usage.CacheReadTokens + spent.Usage.CacheWriteTokens
+	switch {
+	case r.t.Turn.Steps >= l.StepsPerTurn:
+		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", l.StepsPerTurn)
+	case l.TokensPerSession > 0 && tokens >= l.TokensPerSession:
+		return fmt.Sprintf("the session used %d tokens of %d (TokensPerSession)", tokens, l.TokensPerSession)
+	case l.USDPerSession > 0 && spent.USD >= l.USDPerSession:
+		return fmt.Sprintf("the session cost about $%.4f of $%.4f (USDPerSession)", spent.USD, l.USDPerSession)
+	}
+	return ""
+}
+
+// append records events of the turn and takes them into the transcript.
+func (r *run) append(ctx context.Context, data ...event.Data) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, err := r.w.Append(ctx, data...)
+	return r.took(events, err)
+}
+
+// finish records the last events of the turn.
+func (r *run) finish(ctx context.Context, data ...event.Data) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, err := r.w.Finish(ctx, data...)
+	return r.took(events, err)
+}
+
+// took folds what was just recorded. Events of others that the writer walked past do not matter to the conversation.
+func (r *run) took(events []event.Event, err error) error {
+	if err != nil {
+		return err
+	}
+	r.t.Next = events[0].Index
+	for _, e := range events {
+		if err := r.t.fold(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete ends the turn well, with last being what remains to be recorded of it.
+func (r *run) complete(ctx context.Context, last ...event.Data) error {
+	reply, spent := r.t.Turn.Reply, r.t.Turn.Spent
+	for _, d := range last {
+		if m, ok := d.(event.MessageCompleted); ok {
+			reply = m.Text
+			if m.Usage != nil {
+				spent.add(*m.Usage, m.UsageOf)
+			}
+		}
+	}
+	done := event.TurnCompleted{Result: reply, Usage: &spent.Usage, Cost: spent.cost()}
+	end := event.Data(event.SessionWaiting{})
+	if r.w.Row().Mode == session.Task {
+		end = event.SessionCompleted{Result: reply}
+	}
+	return r.finish(ctx, append(last, done, end)...)
+}
+
+// fail ends the turn with an error.
+func (r *run) fail(ctx context.Context, message string) error {
+	end := event.Data(event.SessionWaiting{})
+	if r.w.Row().Mode == session.Task {
+		end = event.SessionFailed{Message: message}
+	}
+	return r.finish(ctx, event.TurnFailed{Message: message, Status: event.StatusError}, end)
+}
+
+// The cost of a snapshot is worth it when at least snapshotEvents events follow the one before.
+const snapshotEvents = 128
+
+// load returns the transcript of a session up to some event: from the cache, the latest snapshot, or empty.
+func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, error) {
+	if t := e.cache.take(id); t != nil {
+		return t, nil
+	}
+	t := &transcript{budget: e.project.Agent.Limits.ToolOutput}
+	if next < snapshotEvents {
+		return t, nil
+	}
+	snap, err := e.deps.Sessions.Snapshot(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading the snapshot: %w", err)
+	}
+	if len(snap.Data) > 0 && json.Unmarshal(snap.Data, t) != nil {
+		// A snapshot of another version: the log has it all.
+		return &transcript{budget: t.budget}, nil
+	}
+	t.kept = t.Next
+	return t, nil
+}
+
+// keep caches the transcript and, once enough has happened since the last one, stores a snapshot. What a snapshot costs
+// grows with the conversation, so it is taken the more rarely the longer that is.
+func (e *Engine) keep(ctx context.Context, r *run) {
+	t := r.t
+	if since := t.Next - t.kept; since >= max(snapshotEvents, t.kept/2) {
+		data, err := json.Marshal(t)
+		if err == nil {
+			err = e.deps.Sessions.PutSnapshot(ctx, r.ref.SessionID, session.Snapshot{Next: t.Next, Data: data})
+		}
+		if err != nil {
+			r.log.WarnContext(ctx, "snapshot not stored", slog.Any("error", err))
+		} else {
+			t.kept = t.Next
+		}
+	}
+	e.cache.put(r.ref.SessionID, t)
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/model"
+)
+
+// transcript is what the log of a session amounts to: the conversation as the model sees it and how far the current turn
+// got. It is a pure fold over events, so it can be thrown away and built again at any time.
+type transcript struct {
+	Next     int64           `json:"next"` // index of the next event to fold
+	Messages []model.Message `json:"messages"`
+	Bytes    int             `json:"bytes"` // size of Messages, see sizeOf
+	Spent    spending        `json:"spent"` // of the whole session
+	Turn     progress        `json:"turn"`
+
+	budget int   // bytes of tool output in one step that the model reads
+	kept   int64 // Next of the snapshot it was read from or last stored as
+}
+
+// progress is how far a turn got.
+type progress struct {
+	ID        string                  `json:"id"`
+	StartedAt time.Time               `json:"startedAt"`
+	Steps     int                     `json:"steps"`    // finished model steps
+	Restarts  int                     `json:"restarts"` // of the step that is not finished
+	Begun     bool                    `json:"begun"`    // the step that is not finished has written something
+	Partial   string                  `json:"partial,omitempty"`
+	Reasoning []model.Reasoning       `json:"reasoning,omitempty"` // of the step that is not finished
+	Reply     string                  `json:"reply,omitempty"`     // text of the last finished step
+	Finish    model.FinishReason      `json:"finish,omitempty"`    // of the last finished step
+	Calls     []event.ActionCall      `json:"calls,omitempty"`     // requested in the last step and not all answered
+	Results   map[string]model.Result `json:"results,omitempty"`   // of Calls, by call id
+	Spent     spending                `json:"spent"`
+	Ended     bool                    `json:"ended"`
+}
+
+// fold takes the next event of the log in.
+func (t *transcript) fold(e event.Event) error {
+	if e.Index != t.Next {
+		return fmt.Errorf("folding event %d where %d is next", e.Index, t.Next)
+	}
+	t.Next++
+	if e.Type == event.TypeMessageReceived {
+		return with(e, func(d event.MessageReceived) { t.beginTurn(e.TurnID, d.Text) })
+	}
+	if e.TurnID == "" || e.TurnID != t.Turn.ID {
+		return nil
+	}
+	return t.foldTurn(e)
+}
+
+// foldTurn takes an event of the current turn in. Types it does not know do not matter to the conversation.
+func (t *transcript) foldTurn(e event.Event) error {
+	p := &t.Turn
+	switch e.Type {
+	case event.TypeTurnStarted:
+		p.StartedAt = e.At
+	case event.TypeReasoningAppended:
+		p.Begun = true
+	case event.TypeReasoningCompleted:
+		return with(e, func(d event.ReasoningCompleted) { p.Reasoning = append(p.Reasoning, model.Reasoning(d)) })
+	case event.TypeMessageAppended:
+		return with(e, func(d event.MessageAppended) { p.Begun, p.Partial = true, p.Partial+d.Text })
+	case event.TypeMessageCompleted:
+		return with(e, t.finishStep)
+	case event.TypeActionsRequested:
+		return with(e, t.request)
+	case event.TypeActionResult:
+		return with(e, t.answer)
+	case event.TypeStepRestarted:
+		p.Restarts++
+		p.Begun, p.Partial, p.Reasoning = false, "", nil
+	case event.TypeContextCompacted:
+		return with(e, t.replace)
+	case event.TypeTurnCompleted, event.TypeTurnFailed:
+		t.endTurn()
+	default:
+	}
+	return nil
+}
+
+func with[T event.Data](e event.Event, take func(T)) error {
+	d, err := event.Decode[T](e)
+	if err != nil {
+		return err
+	}
+	take(d)
+	return nil
+}
+
+func (t *transcript) beginTurn(id, text string) {
+	t.endTurn()
+	t.push(model.Message{Role: model.User, Text: text})
+	t.Turn = progress{ID: id}
+}
+
+func (t *transcript) finishStep(d event.MessageCompleted) {
+	p := &t.Turn
+	t.push(model.Message{Role: model.Assistant, Text: d.Text, Reasoning: p.Reasoning})
+	p.Steps++
+	p.Restarts, p.Begun, p.Partial, p.Reasoning = 0, false, "", nil
+	p.Reply, p.Finish = d.Text, model.FinishReason(d.FinishReason)
+	t.spend(d.Usage, d.UsageOf)
+}
+
+func (t *transcript) request(d event.ActionsRequested) {
+	t.Turn.Calls, t.Turn.Results = d.Calls, make(map[string]model.Result, len(d.Calls))
+	calls := make([]model.Call, len(d.Calls))
+	for i, c := range d.Calls {
+		calls[i] = model.Call{ID: c.CallID, Name: c.ToolName, Args: c.Args}
+		if len(c.Args) == 0 {
+			calls[i].Args = json.RawMessage("{}")
+		}
+	}
+	if len(t.Messages) == 0 || t.Messages[len(t.Messages)-1].Role != model.Assistant {
+		t.push(model.Message{Role: model.Assistant})
+	}
+	last := &t.Messages[len(t.Messages)-1]
+	t.Bytes -= sizeOf(*last)
+	last.Calls = calls
+	t.Bytes += sizeOf(*last)
+}
+
+func (t *transcript) answer(d event.ActionResult) {
+	p := &t.Turn
+	if _, twice := p.Results[d.CallID]; twice || p.Results == nil {
+		return
+	}
+	p.Results[d.CallID] = model.Result{CallID: d.CallID, Name: d.ToolName, Output: readable(d.Output), IsError: d.IsError}
+	if len(p.Results) == len(p.Calls) {
+		t.pushResults("")
+	}
+}
+
+// pushResults ends the tool calls of a step. A call without a result gets the given one.
+func (t *transcript) pushResults(missing string) {
+	p := &t.Turn
+	results := make([]model.Result, len(p.Calls))
+	for i, c := range p.Calls {
+		r, ok := p.Results[c.CallID]
+		if !ok {
+			r = model.Result{CallID: c.CallID, Name: c.ToolName, Output: missing, IsError: true}
+		}
+		results[i] = r
+	}
+	p.Calls, p.Results = nil, nil
+	t.push(model.Message{Role: model.Results, Results: shorten(results, t.budget)})
+}
+
+// endTurn leaves the conversation so that another turn can follow: what the user saw stays, every call has its result.
+func (t *transcript) endTurn() {
+	p := &t.Turn
+	if len(p.Calls) > 0 {
+		t.pushResults("The turn was stopped before this call had a result. Its outcome is unknown.")
+	}
+	if p.Partial != "" {
+		t.push(model.Message{Role: model.Assistant, Text: p.Partial})
+	}
+	p.Partial, p.Reasoning, p.Ended = "", nil, true
+}
+
+func (t *transcript) replace(d event.ContextCompacted) {
+	kept := t.Messages[len(t.Messages)-min(d.Kept, len(t.Messages)):]
+	messages := append([]model.Message{{Role: model.User, Text: d.Summary}}, kept...)
+	t.Messages, t.Bytes = nil, 0
+	for _, m := range messages {
+		t.push(m)
+	}
+	t.spend(d.Usage, d.UsageOf)
+}
+
+func (t *transcript) push(m model.Message) {
+	t.Messages = append(t.Messages, m)
+	t.Bytes += sizeOf(m)
+}
+
+func (t *transcript) spend(u *event.Usage, modelID string) {
+	if u == nil {
+		return
+	}
+	t.Spent.add(*u, modelID)
+	t.Turn.Spent.add(*u, modelID)
+}
+
+// open returns the calls that have no result yet.
+func (p *progress) open() []event.ActionCall {
+	var open []event.ActionCall
+	for _, c := range p.Calls {
+		if _, ok := p.Results[c.CallID]; !ok {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// readable returns a tool's output as the model reads it: text as it is, anything else as JSON.
+func readable(output json.RawMessage) string {
+	var text string
+	if json.Unmarshal(output, &text) == nil {
+		return text
+	}
+	return string(output)
+}
+
+// sizeOf returns how many bytes of a request a message makes up, near enough.
+func sizeOf(m model.Message) int {
+	const overhead = 16
+	n := overhead + len(m.Text)
+	for _, r := range m.Reasoning {
+		n += overhead + len(r.Text) + len(r.Signature)
+	}
+	for _, c := range m.Calls {
+		n += overhead + len(c.ID) + len(c.Name) + len(c.Args)
+	}
+	for _, r := range m.Results {
+		n += overhead + len(r.CallID) + len(r.Output)
+	}
+	return n
+}
