@@ -1,0 +1,145 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/httpapi"
+	"github.com/bdk-lambda/bdk/shared/telemetry"
+)
+
+func TestIndexes(t *testing.T) {
+	t.Parallel()
+	one, two := newAgent("one"), newAgent("two")
+	two.project.Agent = bdk.Agent{Name: `<script>alert("x")</script>`, Description: "a & b"}
+	c := newClient(t, httpapi.Options{Playground: true}, one, two)
+	page := c.do("GET", "/", "")
+	if page.header.Get("Content-Type") != "text/html; charset=utf-8" || strings.Contains(page.raw, "<script>") || page.header.Get("Content-Security-Policy") == "" {
+		t.Errorf("got %q %s", page.header.Get("Content-Type"), page.raw)
+	}
+	for _, want := range []string{"/one/v1/info", "/two/v1/info", "&lt;script&gt;", "a &amp; b"} {
+		if !strings.Contains(page.raw, want) {
+			t.Errorf("the page lacks %s: %s", want, page.raw)
+		}
+	}
+	want := `{"ok":true,"agents":[{"slug":"one","name":"one","url":"http://example.com/one/v1"},` +
+		`{"slug":"two","name":"\u003cscript\u003ealert(\"x\")\u003c/script\u003e","description":"a \u0026 b","url":"http://example.com/two/v1"}]}` + "\n"
+	if diff := cmp.Diff(want, c.do("GET", "/v1/agents", "").raw); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c = newClient(t, httpapi.Options{Playground: true, Single: true}, one)
+	if a := c.do("GET", "/v1/agents", "", "X-Forwarded-Proto", "https"); !strings.Contains(a.raw, `"url":"https://example.com/v1"`) {
+		t.Errorf("single mode behind TLS: got %s", a.raw)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, httpapi.Options{}, newAgent("one"), newAgent("two"))
+	if a := c.do("GET", "/v1/health", "", "X-Caller", ""); a.raw != `{"ok":true,"agents":2}`+"\n" {
+		t.Errorf("host: got %s", a.raw)
+	}
+	if a := c.do("GET", "/two/v1/health?cachebuster=1", "", "X-Caller", ""); a.raw != `{"ok":true,"agent":"two"}`+"\n" {
+		t.Errorf("agent: got %s", a.raw)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	type input struct {
+		URL string `json:"url"`
+	}
+	run := func(context.Context, *bdk.Call, input) (string, error) { return "", nil }
+	agent := newAgent("demo")
+	agent.project = bdk.Project{
+		Slug: "demo", Agent: bdk.Agent{Name: "Demo", Description: "shows"}, Instructions: "be nice",
+		Tools: []bdk.NamedTool{
+			{Name: "look", Source: "bot/tools/look.go", Tool: bdk.DefineTool(bdk.ToolSpec{
+				Description: "Look.", Title: "Looks", Effect: bdk.Read, OutputSchema: json.RawMessage(`{"type":"string"}`),
+			}, run)},
+			{Name: "maybe", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Maybe.", Effect: bdk.EffectOf(func(input) bdk.EffectKind { return bdk.Read })}, run)},
+			{Name: "put", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Put."}, run)},
+		},
+	}
+	a := newClient(t, httpapi.Options{Diagnostics: map[string]json.RawMessage{"demo": json.RawMessage(`[{"code":"x"}]`)}}, agent).do("GET", "/demo/v1/info", "")
+	if a.status != 200 {
+		t.Fatalf("got %d %s", a.status, a.raw)
+	}
+	want := []string{
+		"channels", "connections", "description", "diagnostics", "fallbacks", "hooks", "instructions", "model", "name", "ok", "schedules", "skills", "slug", "subagents", "tools",
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(a.body))); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	for _, list := range []string{"channels", "connections", "hooks", "schedules", "skills", "subagents"} {
+		if l, ok := a.body[list].([]any); !ok || len(l) != 0 {
+			t.Errorf("%s is %v; want an empty list", list, a.body[list])
+		}
+	}
+	var effects []string
+	for _, tool := range a.body["tools"].([]any) {
+		m := tool.(map[string]any)
+		effects = append(effects, fmt.Sprint(m["name"], " ", m["effect"]))
+		if schema, ok := m["inputSchema"].(map[string]any); !ok || schema["type"] != "object" {
+			t.Errorf("%v has input schema %v", m["name"], m["inputSchema"])
+		}
+	}
+	if diff := cmp.Diff([]string{"look read", "maybe <nil>", "put write"}, effects); diff != "" {
+		t.Errorf("effects (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{
+		`"model":"scripted:a.yaml"`, `"fallbacks":["openai:b"]`, `"instructions":{"source":"project","bytes":7}`, `"diagnostics":[{"code":"x"}]`, `"title":"Looks"`,
+		`"outputSchema":{"type":"string"}`, `"source":"bot/tools/look.go"`,
+	} {
+		if !strings.Contains(a.raw, want) {
+			t.Errorf("the answer lacks %s: %s", want, a.raw)
+		}
+	}
+	if strings.Contains(a.raw, "be nice") {
+		t.Error("the answer shows the instructions")
+	}
+	if a := newClient(t, httpapi.Options{}, newAgent("bare")).do("GET", "/bare/v1/info", ""); !strings.Contains(a.raw, `"tools":[]`) || !strings.Contains(a.raw, `"diagnostics":[]`) {
+		t.Errorf("an agent without anything: got %s", a.raw)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	ring := telemetry.NewRing(16, nil)
+	log := slog.New(ring)
+	c := newClient(t, httpapi.Options{Logs: ring}, newAgent("one"), newAgent("two"))
+	log.Info("host")
+	log.Info("mine", slog.String("slug", "one"), slog.Int("n", 7))
+	log.Warn("theirs", slog.String("slug", "two"))
+	show := func(a answer) (got []string) {
+		for _, r := range a.body["logs"].([]any) {
+			m := r.(map[string]any)
+			got = append(got, fmt.Sprint(m["n"], " ", m["level"], " ", m["message"]))
+		}
+		return append(got, fmt.Sprint("next ", a.body["next"]))
+	}
+	if diff := cmp.Diff([]string{"1 INFO host", "2 INFO mine", "next 3"}, show(c.do("GET", "/one/v1/logs", ""))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"3 WARN theirs", "next 3"}, show(c.do("GET", "/two/v1/logs?after=1", ""))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"next 3"}, show(c.do("GET", "/one/v1/logs?after=3", ""))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, query := range []string{"after=-1", "after=x", "after=", "after=99999999999999999999", "after=1&after=2", "since=1"} {
+		refused(t, c.do("GET", "/one/v1/logs?"+query, ""), 400, "invalid_request")
+	}
+	if a := newClient(t, httpapi.Options{}, newAgent("one")).do("GET", "/one/v1/logs", ""); a.raw != `{"ok":true,"logs":[],"next":0}`+"\n" {
+		t.Errorf("a host without a ring: got %s", a.raw)
+	}
+}

@@ -1,0 +1,268 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/telemetry"
+)
+
+// exchange is one request and its answer.
+type exchange struct {
+	*endpoint
+
+	w      *response
+	r      *http.Request
+	route  Route
+	caller auth.Principal
+	row    session.Record // of the session in the path, on routes with owner access
+
+	id     string // request id
+	began  time.Time
+	read   bool // the body was, at least in part
+	broken bool // the answer cannot be completed: the connection must be cut
+}
+
+// ServeHTTP implements [http.Handler].
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{endpoint: e, w: &response{ResponseWriter: w}, r: r, began: e.opts.Clock.Now(), id: r.Header.Get("X-Request-Id")}
+	if !regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`).MatchString(x.id) {
+		x.id = e.opts.NewID()
+	}
+	h := w.Header()
+	h.Set("X-Request-Id", x.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	defer x.end()
+	if err := x.serve(); err != nil {
+		x.fail(err)
+	}
+}
+
+// serve finds the route, admits the caller and runs the handler.
+func (x *exchange) serve() error {
+	method := x.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	route, ok := x.routes[method]
+	switch {
+	case len(x.routes) == 0:
+		return bdkerr.New(bdkerr.NotFound, "no route %.200q: see the HTTP API reference, or GET / for the agents of this host", x.r.URL.EscapedPath())
+	case !ok:
+		x.w.Header().Set("Allow", x.allow())
+		return bdkerr.New(bdkerr.MethodNotAllowed, "this route takes %s, not %.20q", x.allow(), x.r.Method)
+	}
+	x.route = route
+	if route.Access != Public {
+		if err := x.admit(); err != nil {
+			return err
+		}
+	}
+	if route.Access == Owner {
+		if err := x.own(); err != nil {
+			return err
+		}
+	}
+	return route.handle(x)
+}
+
+// admit names the caller. Every refusal reads the same.
+func (x *exchange) admit() error {
+	who, ok := x.opts.Auth(x.r)
+	if !ok {
+		x.w.Header().Set("WWW-Authenticate", "Bearer")
+		return bdkerr.New(bdkerr.Unauthenticated,
+			"no auth policy of this host admits the request: send Authorization: Bearer <token> if the host has tokens; a host without any takes requests from its own machine only, by a loopback address and without a proxy")
+	}
+	x.caller = who
+	x.r = x.r.WithContext(auth.NewContext(x.r.Context(), who))
+	return nil
+}
+
+// own reads the session in the path and checks that it belongs to the caller.
+func (x *exchange) own() error {
+	id := x.r.PathValue("id")
+	missing := bdkerr.New(bdkerr.NotFound, "no session %.80q", id)
+	if !validID(id) {
+		return missing
+	}
+	row, err := x.agent.Sessions().Get(x.r.Context(), id)
+	switch {
+	case err == nil && row.Agent != x.slug || bdkerr.CodeOf(err) == bdkerr.NotFound:
+		return missing
+	case err != nil:
+		return err
+	case row.Owner != string(x.caller):
+		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
+	}
+	x.row = row
+	return nil
+}
+
+// validID reports whether id can be a session's, so that nothing else reaches the store.
+func validID(id string) bool {
+	name, ok := strings.CutPrefix(id, "ses_")
+	return ok && name != "" && len(name) <= 100 && !strings.ContainsFunc(name, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-')
+	})
+}
+
+// fail answers with the envelope of err, or cuts the connection if the answer has begun.
+func (x *exchange) fail(err error) {
+	code := bdkerr.CodeOf(err)
+	if code.Status() >= http.StatusInternalServerError {
+		level := slog.LevelError
+		if x.r.Context().Err() != nil { // nobody waits for the answer
+			level = slog.LevelDebug
+		}
+		x.log(level, "request failed", slog.Any("error", err))
+	}
+	if x.w.status != 0 {
+		x.broken = true
+		return
+	}
+	message := fmt.Sprintf("the host could not do this; its log has the reason under request %s", x.id)
+	if e, ok := find(err); ok && code != bdkerr.Internal {
+		message = e.Message
+	}
+	if code == bdkerr.Unavailable {
+		x.w.Header().Set("Retry-After", "1")
+	}
+	x.drain()
+	x.json(code.Status(), failure{Error: code, Message: message})
+}
+
+type failure struct {
+	OK      bool        `json:"ok"`
+	Error   bdkerr.Code `json:"error"`
+	Message string      `json:"message"`
+}
+
+// end recovers from a panic of the handler, logs the request, and cuts the connection of an answer that cannot be completed.
+func (x *exchange) end() {
+	if v := recover(); v != nil {
+		x.log(slog.LevelError, "handler panicked", slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+		x.fail(fmt.Errorf("recovered: %v", v))
+	}
+	level := slog.LevelInfo
+	if x.route.Pattern == "/v1/health" || x.route.Pattern == "/v1/logs" { // polled
+		level = slog.LevelDebug
+	}
+	x.log(level, "request", slog.Int("status", x.w.status), slog.Duration("duration", x.opts.Clock.Now().Sub(x.began)), slog.Bool("cut", x.broken))
+	if x.broken {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (x *exchange) log(level slog.Level, message string, attrs ...slog.Attr) {
+	ctx := x.r.Context()
+	if !x.opts.Log.Enabled(ctx, level) {
+		return
+	}
+	all := append(make([]slog.Attr, 0, 12), slog.String("method", x.r.Method), slog.String("route", x.route.Pattern), slog.String("request_id", x.id))
+	for _, a := range []slog.Attr{slog.String(telemetry.SlugKey, x.slug), slog.String("principal", string(x.caller)), slog.String("session_id", x.row.ID)} {
+		if a.Value.String() != "" {
+			all = append(all, a)
+		}
+	}
+	x.opts.Log.LogAttrs(ctx, level, message, append(all, attrs...)...)
+}
+
+// json answers with v.
+func (x *exchange) json(status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		x.log(slog.LevelError, "answer is not JSON", slog.Any("error", err))
+		status, body = http.StatusInternalServerError, []byte(`{"ok":false,"error":"internal","message":"the answer could not be written"}`)
+	}
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	x.extend()
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(append(body, '\n')) // the reader is gone: nobody to tell
+}
+
+// extend gives the client the time for one more write. Deadlines of sockets are on the machine's own clock.
+func (x *exchange) extend() {
+	_ = http.NewResponseController(x.w).SetWriteDeadline(clock.System{}.Now().Add(x.opts.WriteTimeout)) // not every host has deadlines
+}
+
+// Bounds of what is read of a request.
+const (
+	maxBody  = 4 << 20
+	maxDrain = 64 << 20
+	bodyTime = time.Minute
+)
+
+// drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the answer.
+func (x *exchange) drain() {
+	if x.r.Body == nil || !x.read && x.r.Header.Get("Expect") != "" { // the client waits for leave to send
+		return
+	}
+	x.limitRead()
+	_, _ = io.CopyN(io.Discard, x.r.Body, maxDrain) // at worst the connection closes
+}
+
+func (x *exchange) limitRead() {
+	_ = http.NewResponseController(x.w).SetReadDeadline(clock.System{}.Now().Add(bodyTime)) // not every host has deadlines
+}
+
+// durable returns a context for work that must not stop half-way when the client goes away.
+func (x *exchange) durable() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(x.r.Context()), time.Minute)
+}
+
+// base returns the address of the host as the client knows it.
+func (x *exchange) base() string {
+	if x.r.TLS != nil || x.r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + x.r.Host
+	}
+	return "http://" + x.r.Host
+}
+
+func (a *api) prefix(slug string) string {
+	if a.opts.Single {
+		return ""
+	}
+	return "/" + slug
+}
+
+// response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Access says who may call a route.
+type Access int
+
+// The kinds of access.
+const (
+	Public Access = iota // everybody, without credentials
+	Caller               // whom a policy admits
+	Owner                // the principal that the session in the path belongs to
+)
+
+// Route is one line of the table.
+type Route struct {
+	Method  string // GET routes answer HEAD too
+	Pattern string // below /<slug>, or below the root in single mode and for host routes
+	Access  Access
+	Host    bool // describes the host rather than an agent
+	Index   bool // exists only with the playground
+
+	handle func(*exchange) error
+}
+
+// Routes returns the table of all routes.
+func Routes() []Route {
+	return []Route{
+		{Method: "GET", Pattern: "/{$}", Access: Public, Host: true, Index: true, handle: (*exchange).index},
+		{Method: "GET", Pattern: "/v1/agents", Access: Public, Host: true, Index: true, handle: (*exchange).listAgents},
+		{Method: "GET", Pattern: "/v1/health", Access: Public, Host: true, handle: (*exchange).health},
+
+		{Method: "GET", Pattern: "/v1/health", Access: Public, handle: (*exchange).health},
+		{Method: "GET", Pattern: "/v1/info", Access: Caller, handle: (*exchange).info},
+		{Method: "GET", Pattern: "/v1/logs", Access: Caller, handle: (*exchange).logs},
+		{Method: "GET", Pattern: "/v1/sessions", Access: Caller, handle: (*exchange).list},
+		{Method: "POST", Pattern: "/v1/session", Access: Caller, handle: (*exchange).start},
+		{Method: "POST", Pattern: "/v1/session/{id}", Access: Owner, handle: (*exchange).send},
+		{Method: "POST", Pattern: "/v1/session/{id}/stop", Access: Owner, handle: (*exchange).stop},
+		{Method: "GET", Pattern: "/v1/session/{id}/stream", Access: Owner, handle: (*exchange).stream},
+		{Method: "GET", Pattern: "/v1/session/{id}/events", Access: Owner, handle: (*exchange).events},
+		{Method: "GET", Pattern: "/v1/session/{id}/cost", Access: Owner, handle: (*exchange).cost},
+	}
+}
+
+// endpoint answers one path with one of its routes, by method.
+type endpoint struct {
+	*api
+
+	agent  Agent // nil for the host
+	slug   string
+	routes map[string]Route
+}
+
+// mount registers the routes with the mux: a path once, whatever its methods, so that a wrong method is ours to answer.
+func (a *api) mount() {
+	a.lost = &endpoint{api: a}
+	a.mux.Handle("/", a.lost)
+	if !a.opts.Single {
+		a.add("", "", nil, true)
+	}
+	for _, agent := range a.agents {
+		slug := agent.Project().Slug
+		if a.opts.Single {
+			a.add("", slug, agent, false)
+			continue
+		}
+		a.add("/"+slug, slug, agent, false)
+	}
+}
+
+// add mounts the routes of the host, or of an agent below prefix. In single mode the agent answers for the host.
+func (a *api) add(prefix, slug string, agent Agent, host bool) {
+	paths := make(map[string]*endpoint)
+	for _, r := range Routes() {
+		wanted := r.Host == host || r.Index && a.opts.Single
+		if !wanted || r.Index && !a.opts.Playground {
+			continue
+		}
+		path := prefix + r.Pattern
+		e := paths[path]
+		if e == nil {
+			e = &endpoint{api: a, agent: agent, slug: slug, routes: make(map[string]Route)}
+			paths[path] = e
+			a.mux.Handle(path, e)
+		}
+		e.routes[r.Method] = r
+	}
+}
+
+// allow returns the value of the Allow header.
+func (e *endpoint) allow() string {
+	var methods []string
+	for m := range e.routes {
+		methods = append(methods, m)
+		if m == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}
