@@ -83,7 +83,7 @@ type Sweeper interface {
 // Options adjust a Store. The zero value is usable.
 type Options struct {
 	Clock      clock.Clock  // decides what has expired; default: the system clock
-	NewVersion func() int64 // positive and not repeated for a key; default: 63 random bits
+	NewVersion func() int64 // positive and not repeated for a key; default: 62 random bits
 }
 
 // Store keeps entries. It is safe for concurrent use.
@@ -105,8 +105,8 @@ func New(driver Driver, opts Options) *Store {
 
 func randomVersion() int64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return int64(binary.LittleEndian.Uint64(b[:])>>1 | 1)
+	_, _ = rand.Read(b[:])                                // never fails
+	return int64(binary.LittleEndian.Uint64(b[:])>>1 | 1) //nolint:gosec // the highest bit was shifted out
 }
 
 // Get returns the entry of key, or [ErrNotFound].

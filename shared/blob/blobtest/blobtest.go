@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, *bed)
+		run  func(*bed)
 	}{
 		{"a blob is kept until it is deleted", testLifecycle},
 		{"the name is the hash of the bytes", testName},
@@ -43,142 +44,143 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			c.run(t, &bed{Store: blob.New(h.Open(t)), harness: h})
+			c.run(&bed{T: t, Store: blob.New(h.Open(t)), harness: h})
 		})
 	}
 }
 
 // bed is what a case works with.
 type bed struct {
+	*testing.T
 	*blob.Store
 
 	harness Harness
 }
 
-func (b *bed) put(t *testing.T, data []byte) blob.Ref {
-	t.Helper()
-	ref, err := b.Put(t.Context(), data)
+func (b *bed) put(data []byte) blob.Ref {
+	b.Helper()
+	ref, err := b.Put(b.Context(), data)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return ref
 }
 
-func (b *bed) wantData(t *testing.T, ref blob.Ref, want []byte) {
-	t.Helper()
-	if got, err := b.Get(t.Context(), ref); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("Get: got %d bytes, %v, want %d bytes", len(got), err, len(want))
+func (b *bed) wantData(ref blob.Ref, want []byte) {
+	b.Helper()
+	if got, err := b.Get(b.Context(), ref); err != nil || !bytes.Equal(got, want) {
+		b.Errorf("Get: got %d bytes, %v, want %d bytes", len(got), err, len(want))
 	}
 }
 
-func (b *bed) wantErr(t *testing.T, ref blob.Ref, want error) {
-	t.Helper()
-	if got, err := b.Get(t.Context(), ref); !errors.Is(err, want) || got != nil {
-		t.Errorf("Get: got %q and error %v, want %v", got, err, want)
+func (b *bed) wantErr(ref blob.Ref, want error) {
+	b.Helper()
+	if got, err := b.Get(b.Context(), ref); !errors.Is(err, want) || got != nil {
+		b.Errorf("Get: got %q and error %v, want %v", got, err, want)
 	}
 }
 
-func (b *bed) wantHas(t *testing.T, ref blob.Ref, want bool) {
-	t.Helper()
-	if got, err := b.Has(t.Context(), ref); err != nil || got != want {
-		t.Errorf("Has: got %v, %v, want %v", got, err, want)
+func (b *bed) wantHas(ref blob.Ref, want bool) {
+	b.Helper()
+	if got, err := b.Has(b.Context(), ref); err != nil || got != want {
+		b.Errorf("Has: got %v, %v, want %v", got, err, want)
 	}
 }
 
-func testLifecycle(t *testing.T, b *bed) {
+func testLifecycle(b *bed) {
 	data := []byte("one")
 	ref := blob.RefOf(data)
-	b.wantErr(t, ref, blob.ErrNotFound)
-	b.wantHas(t, ref, false)
+	b.wantErr(ref, blob.ErrNotFound)
+	b.wantHas(ref, false)
 	for range 2 {
-		if got := b.put(t, data); got != ref {
-			t.Fatalf("got name %s, want %s", got, ref)
+		if got := b.put(data); got != ref {
+			b.Fatalf("got name %s, want %s", got, ref)
 		}
-		b.wantData(t, ref, data)
-		b.wantHas(t, ref, true)
+		b.wantData(ref, data)
+		b.wantHas(ref, true)
 	}
-	other := &bed{Store: blob.New(b.harness.Open(t)), harness: b.harness}
-	other.wantData(t, ref, data)
+	other := &bed{T: b.T, Store: blob.New(b.harness.Open(b.T)), harness: b.harness}
+	other.wantData(ref, data)
 	for range 2 {
-		if err := other.Delete(t.Context(), ref); err != nil {
-			t.Error(err)
+		if err := other.Delete(b.Context(), ref); err != nil {
+			b.Error(err)
 		}
-		b.wantErr(t, ref, blob.ErrNotFound)
-		b.wantHas(t, ref, false)
+		b.wantErr(ref, blob.ErrNotFound)
+		b.wantHas(ref, false)
 	}
-	b.put(t, data)
-	b.wantData(t, ref, data)
+	b.put(data)
+	b.wantData(ref, data)
 }
 
-func testName(t *testing.T, b *bed) {
+func testName(b *bed) {
 	const want = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
-	if got := b.put(t, []byte("hello\n")); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	if got := b.put([]byte("hello\n")); got != want {
+		b.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func testValues(t *testing.T, b *bed) {
+func testValues(b *bed) {
 	for _, data := range [][]byte{nil, {}, {0}, []byte("é"), {0xff, 0xfe}, bytes.Repeat([]byte("0123456789abcdef"), 1<<17)} {
-		b.wantData(t, b.put(t, data), data)
+		b.wantData(b.put(data), data)
 	}
 }
 
-func testAliasing(t *testing.T, b *bed) {
+func testAliasing(b *bed) {
 	data := []byte("one")
-	ref := b.put(t, data)
+	ref := b.put(data)
 	data[0] = 'X'
-	got, err := b.Get(t.Context(), ref)
+	got, err := b.Get(b.Context(), ref)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	got[1] = 'X'
-	b.wantData(t, ref, []byte("one"))
+	b.wantData(ref, []byte("one"))
 }
 
-func testDamage(t *testing.T, b *bed) {
+func testDamage(b *bed) {
 	data := []byte("the right bytes")
-	ref := b.put(t, data)
+	ref := b.put(data)
 	for name, bad := range map[string][]byte{
-		"empty": {}, "cut": data[:5], "longer": append(data[:len(data):len(data)], '!'), "same length": []byte("the wrong bytes"),
+		"empty": {}, "cut": data[:5], "longer": append(slices.Clip(data), '!'), "same length": []byte("the wrong bytes"),
 	} {
-		b.harness.Damage(t, ref, bad)
-		if got, err := b.Get(t.Context(), ref); !errors.Is(err, blob.ErrCorrupt) || got != nil {
-			t.Errorf("%s: got %q and error %v, want ErrCorrupt", name, got, err)
+		b.harness.Damage(b.T, ref, bad)
+		if got, err := b.Get(b.Context(), ref); !errors.Is(err, blob.ErrCorrupt) || got != nil {
+			b.Errorf("%s: got %q and error %v, want ErrCorrupt", name, got, err)
 		}
-		b.put(t, data)
-		b.wantData(t, ref, data)
+		b.put(data)
+		b.wantData(ref, data)
 	}
-	b.harness.Damage(t, ref, nil)
-	if err := b.Delete(t.Context(), ref); err != nil {
-		t.Error(err)
+	b.harness.Damage(b.T, ref, nil)
+	if err := b.Delete(b.Context(), ref); err != nil {
+		b.Error(err)
 	}
-	b.wantErr(t, ref, blob.ErrNotFound)
+	b.wantErr(ref, blob.ErrNotFound)
 }
 
-func testRefs(t *testing.T, b *bed) {
-	good := string(b.put(t, []byte("x")))
+func testRefs(b *bed) {
+	good := string(b.put([]byte("x")))
 	for name, ref := range map[string]string{
 		"empty": "", "short": good[1:], "long": good + "0", "upper case": strings.ToUpper(good), "no hexadecimal": "g" + good[1:],
 		"path": "../" + good[3:], "absolute path": "/" + good[1:], "slash": good[:10] + "/" + good[11:], "nul": good[:63] + "\x00",
 	} {
 		ref := blob.Ref(ref)
-		_, getErr := b.Get(t.Context(), ref)
-		_, hasErr := b.Has(t.Context(), ref)
-		for method, err := range map[string]error{"Get": getErr, "Has": hasErr, "Delete": b.Delete(t.Context(), ref), "Check": ref.Check()} {
+		_, getErr := b.Get(b.Context(), ref)
+		_, hasErr := b.Has(b.Context(), ref)
+		for method, err := range map[string]error{"Get": getErr, "Has": hasErr, "Delete": b.Delete(b.Context(), ref), "Check": ref.Check()} {
 			if bdkerr.CodeOf(err) != bdkerr.InvalidRequest {
-				t.Errorf("%s: %s: got error %v, want invalid_request", name, method, err)
+				b.Errorf("%s: %s: got error %v, want invalid_request", name, method, err)
 			}
 		}
 	}
 }
 
-func testSize(t *testing.T, b *bed) {
-	if _, err := b.Put(t.Context(), make([]byte, blob.MaxSize+1)); bdkerr.CodeOf(err) != bdkerr.PayloadTooLarge {
-		t.Errorf("got error %v, want payload_too_large", err)
+func testSize(b *bed) {
+	if _, err := b.Put(b.Context(), make([]byte, blob.MaxSize+1)); bdkerr.CodeOf(err) != bdkerr.PayloadTooLarge {
+		b.Errorf("got error %v, want payload_too_large", err)
 	}
 }
 
-func testRace(t *testing.T, b *bed) {
+func testRace(b *bed) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 4096)
 	ref := blob.RefOf(data)
 	var wg sync.WaitGroup
@@ -188,52 +190,52 @@ func testRace(t *testing.T, b *bed) {
 				var err error
 				switch i % 3 {
 				case 0:
-					_, err = b.Put(t.Context(), data)
+					_, err = b.Put(b.Context(), data)
 				case 1:
-					_, err = b.Get(t.Context(), ref) // all of it or nothing
+					_, err = b.Get(b.Context(), ref) // all of it or nothing
 				case 2:
-					err = b.Delete(t.Context(), ref)
+					err = b.Delete(b.Context(), ref)
 				}
 				if err != nil && !errors.Is(err, blob.ErrNotFound) {
-					t.Error(err)
+					b.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	b.put(t, data)
-	b.wantData(t, ref, data)
+	b.put(data)
+	b.wantData(ref, data)
 }
 
-func testMany(t *testing.T, b *bed) {
+func testMany(b *bed) {
 	refs := make([]blob.Ref, 100)
 	var wg sync.WaitGroup
 	for i := range refs {
 		wg.Go(func() {
 			var err error
-			if refs[i], err = b.Put(t.Context(), []byte{byte(i)}); err != nil {
-				t.Error(err)
+			if refs[i], err = b.Put(b.Context(), []byte{byte(i)}); err != nil {
+				b.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	for i, ref := range refs {
-		b.wantData(t, ref, []byte{byte(i)})
+		b.wantData(ref, []byte{byte(i)})
 	}
 }
 
 // testContext: a driver may finish what it is asked to do, but it must not report something else than that or the cause.
-func testContext(t *testing.T, b *bed) {
+func testContext(b *bed) {
 	cause := errors.New("gave up")
-	ctx, cancel := context.WithCancelCause(t.Context())
+	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(cause)
 	ref, err := b.Put(ctx, []byte("x"))
 	switch {
 	case err == nil:
-		b.wantData(t, ref, []byte("x"))
+		b.wantData(ref, []byte("x"))
 	case errors.Is(err, cause):
-		b.wantErr(t, blob.RefOf([]byte("x")), blob.ErrNotFound)
+		b.wantErr(blob.RefOf([]byte("x")), blob.ErrNotFound)
 	default:
-		t.Errorf("got error %v, want none or the cause", err)
+		b.Errorf("got error %v, want none or the cause", err)
 	}
 }

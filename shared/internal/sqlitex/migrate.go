@@ -19,6 +19,11 @@ type Schema struct {
 
 // identify checks that the file is empty or ours, and not of a newer layout.
 func identify(c *conn) error {
+	// One transaction, because another process may be setting the file up.
+	if _, err := c.exec("BEGIN", nil); err != nil {
+		return err
+	}
+	defer func() { _, _ = c.exec("ROLLBACK", nil) }()
 	var id, layout, tables int64
 	err := errors.Join(
 		scanOne(c, "PRAGMA application_id", &id),

@@ -30,6 +30,7 @@ package sqlitex
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
@@ -96,7 +97,7 @@ func Open(ctx context.Context, path string, opt Options) (*DB, error) {
 	}
 	db := &DB{path: path, opt: opt, closing: make(chan struct{})}
 	db.pool.init(path, opt.Readers, db.closing)
-	db.w.start(c, opt)
+	db.w.start(context.WithoutCancel(ctx), c, opt)
 	return db, nil
 }
 
@@ -161,8 +162,7 @@ func (db *DB) Close() error {
 	db.closeOnce.Do(func() {
 		close(db.closing)
 		db.w.stop()
-		db.pool.close()
-		db.closeErr = db.w.c.close()
+		db.closeErr = errors.Join(db.pool.close(), db.w.c.close())
 	})
 	return db.closeErr
 }

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -75,6 +78,11 @@ func gate(t *testing.T, db *sqlitex.DB) (release func()) {
 	}
 }
 
+// bubble makes a test of f in which time is simulated and synctest.Wait waits for everybody to be waiting.
+func bubble(f func(t *testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
+}
+
 func TestWriteFromManyGoroutinesLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := openTemp(t)
@@ -130,8 +138,7 @@ func TestGroupIsolatesFaults(t *testing.T) {
 		}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "panicked: boom") }},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, bubble(func(t *testing.T) {
 			db := openTemp(t)
 			if err := db.Write(t.Context(), false, tc.fn); !tc.check(err) { // alone
 				t.Errorf("alone: got %v", err)
@@ -151,12 +158,13 @@ func TestGroupIsolatesFaults(t *testing.T) {
 					}
 				})
 			}
+			synctest.Wait() // all are queued
 			release()
 			wg.Wait()
 			if got := [2]int{count(t, db, "good"), count(t, db, "bad")}; got != [2]int{8, 0} {
 				t.Errorf("got %v rows of good and bad, want [8 0]", got)
 			}
-		})
+		}))
 	}
 }
 
@@ -196,37 +204,111 @@ func TestWriteWithEndedContextDoesNotRun(t *testing.T) {
 	t.Parallel()
 	db := openTemp(t)
 	cause := errors.New("gave up")
-	t.Run("before", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(cause)
-		if err := db.Write(ctx, false, insert("a", 1)); !errors.Is(err, cause) {
-			t.Errorf("got %v, want %v", err, cause)
-		}
-	})
-	t.Run("while queued", func(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if err := db.Write(ctx, false, insert("a", 1)); !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+	if got := count(t, db, "a"); got != 0 {
+		t.Errorf("got %d rows, want 0", got)
+	}
+}
+
+func TestWriteWhoseContextEndsInTheQueueDoesNotRun(t *testing.T) {
+	t.Parallel()
+	bubble(func(t *testing.T) {
+		db := openTemp(t)
+		cause := errors.New("gave up")
 		release := gate(t, db)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- db.Write(ctx, false, insert("a", 2)) }()
+		done := make(chan error, 2)
+		go func() { done <- db.Write(ctx, true, insert("a", 1)) }()
+		synctest.Wait() // it is queued
 		cancel(cause)
 		if err := <-done; !errors.Is(err, cause) {
 			t.Errorf("got %v, want %v", err, cause)
 		}
+		go func() { done <- db.Write(t.Context(), false, insert("b", 1)) }()
+		synctest.Wait()
 		release()
+		if err := <-done; err != nil {
+			t.Errorf("the write behind it: %v", err)
+		}
+		if got := [2]int{count(t, db, "a"), count(t, db, "b")}; got != [2]int{0, 1} {
+			t.Errorf("got %v rows, want [0 1]", got)
+		}
+	})(t)
+}
+
+func TestWriteThatBeganIsFinished(t *testing.T) {
+	t.Parallel()
+	db := openTemp(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := db.Write(ctx, false, func(tx *sqlitex.Tx) error {
+		cancel()
+		return insert("a", 1)(tx)
 	})
-	t.Run("while running", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		err := db.Write(ctx, false, func(tx *sqlitex.Tx) error {
-			cancel(cause)
-			return insert("b", 1)(tx)
+	if got := count(t, db, "a"); err != nil || got != 1 {
+		t.Errorf("got %v and %d rows, want nil and 1", err, got)
+	}
+}
+
+func TestWriteWaitsForAPlaceInTheQueue(t *testing.T) {
+	t.Parallel()
+	bubble(func(t *testing.T) {
+		db := openTemp(t)
+		release := gate(t, db)
+		const callers = 3000
+		var done atomic.Int64
+		var wg sync.WaitGroup
+		for n := range callers {
+			wg.Go(func() {
+				if err := db.Write(t.Context(), false, insert("a", n)); err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			})
+		}
+		synctest.Wait()
+		if got := done.Load(); got != 0 {
+			t.Errorf("%d writes returned before they ran", got)
+		}
+		release()
+		wg.Wait()
+		if got := count(t, db, "a"); got != callers {
+			t.Errorf("got %d rows, want %d", got, callers)
+		}
+	})(t)
+}
+
+func TestPauseMovesTheLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	bubble(func(t *testing.T) {
+		db := open(t, path, options())
+		err := db.Write(t.Context(), false, func(tx *sqlitex.Tx) error {
+			_, err := tx.Exec("INSERT INTO t(owner, n, data) VALUES('a', 1, ?)", make([]byte, 1<<20))
+			return err
 		})
 		if err != nil {
-			t.Errorf("got %v, want nil: the function had begun", err)
+			t.Fatal(err)
 		}
-	})
-	if got := [2]int{count(t, db, "a"), count(t, db, "b")}; got != [2]int{0, 1} {
-		t.Errorf("got %v rows, want [0 1]", got)
-	}
+		size := func() int64 {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Size()
+		}
+		if got := size(); got > 1<<19 {
+			t.Errorf("the file has %d bytes before the pause", got)
+		}
+		time.Sleep(time.Second) // of the bubble
+		synctest.Wait()
+		if got := size(); got < 1<<20 {
+			t.Errorf("the file has %d bytes after the pause", got)
+		}
+	})(t)
 }
 
 func TestReadSeesOneSnapshotAndCannotWrite(t *testing.T) {
@@ -398,7 +480,7 @@ func TestLogStaysBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := open(t, path, options())
 	data := make([]byte, 100_000)
-	for n := range 400 { // 40 MB
+	for n := range 800 { // 80 MB
 		err := db.Write(t.Context(), false, func(tx *sqlitex.Tx) error {
 			_, err := tx.Exec("INSERT INTO t(owner, n, data) VALUES('a', ?, ?)", n, data)
 			return err
@@ -411,7 +493,7 @@ func TestLogStaysBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limit := int64(16 << 20); info.Size() > limit {
+	if limit := int64(32 << 20); info.Size() > limit {
 		t.Errorf("the log has %d bytes, want at most %d", info.Size(), limit)
 	}
 }
@@ -634,5 +716,27 @@ func TestLockedDatabaseIsUnavailable(t *testing.T) {
 	}
 	if err := b.Write(t.Context(), false, insert("b", 2)); err != nil {
 		t.Errorf("after the lock is gone: %v", err)
+	}
+}
+
+func TestManyOpenANewFileAtOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			db, err := sqlitex.Open(t.Context(), path, options())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(db.Write(t.Context(), false, insert("a", n)), db.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := count(t, open(t, path, options()), "a"); got != 8 {
+		t.Errorf("got %d rows, want 8", got)
 	}
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/bdk-lambda/bdk/shared/clock"
 )
 
-// The log is moved into the file when no write has come for idleDelay and it is worth it, or when it is long. A long log costs
-// disk and start time after a crash; each move costs two flushes.
+// The log is moved into the file when no write has come for idleDelay and it is worth it, or when it is long; writes wait for
+// that only if they outrun it by waitPages. A long log costs disk and start time after a crash; each move costs two flushes.
 const (
 	idleDelay = 100 * time.Millisecond
 	idlePages = 64
 	fullPages = 2048
+	waitPages = 4096
 )
 
 // The states of a request. Who moves it out of queued owns it.
@@ -57,9 +58,10 @@ type writer struct {
 	full      bool // synchronous=FULL is set
 	pages     int  // length of the log after the last commit
 	fullPages int  // length at which the log is moved
+	mover     mover
 }
 
-func (w *writer) start(c *conn, opt Options) {
+func (w *writer) start(ctx context.Context, c *conn, opt Options) {
 	w.requests.New = func() any { return &request{done: make(chan struct{}, 1)} }
 	w.queue = make(chan *request, queueSize)
 	w.stopped = make(chan struct{})
@@ -70,6 +72,7 @@ func (w *writer) start(c *conn, opt Options) {
 		w.pages = pages
 		return nil
 	})
+	w.mover.start(ctx, c.path)
 	go w.run()
 }
 
@@ -125,41 +128,66 @@ func (w *writer) enqueue(ctx context.Context, r *request) error {
 
 func (w *writer) run() {
 	defer close(w.stopped)
+	defer w.mover.stop()
 	batch := make([]*request, 0, maxBatch)
 	for {
 		r, ok := w.next()
 		if !ok {
-			w.checkpoint()
 			return
 		}
 		batch = w.collect(append(batch[:0], r))
 		w.runBatch(batch)
 		clear(batch)
 		if w.pages >= w.fullPages {
-			w.checkpoint()
+			w.mover.begin()
+		}
+		if w.pages >= w.fullPages+waitPages {
+			<-w.mover.done
+			w.endMove()
 		}
 	}
 }
 
-// next waits for a request, and uses a pause to move the log into the file. It returns false when the queue is closed and empty.
+// next waits for a request, and has the log moved into the file in a pause. It returns false when the queue is closed and empty.
 func (w *writer) next() (*request, bool) {
-	select {
-	case r, ok := <-w.queue:
-		return r, ok
-	default:
-	}
-	if w.pages >= idlePages {
-		idle, stop := w.clock.After(idleDelay)
+	for {
+		select {
+		case <-w.mover.done:
+			w.endMove()
+		default:
+		}
+		select {
+		case r, ok := <-w.queue:
+			return r, ok
+		default:
+		}
+		var pause <-chan time.Time
+		stop := func() bool { return false }
+		if w.pages >= idlePages && !w.mover.busy {
+			pause, stop = w.clock.After(idleDelay)
+		}
 		select {
 		case r, ok := <-w.queue:
 			stop()
 			return r, ok
-		case <-idle:
-			w.checkpoint()
+		case <-w.mover.done:
+			w.endMove()
+		case <-pause:
+			w.mover.begin()
 		}
+		stop()
 	}
-	r, ok := <-w.queue
-	return r, ok
+}
+
+// endMove moves the little that was written while the mover was busy, without waiting for readers or other processes, so that the
+// next commit can begin the log anew.
+func (w *writer) endMove() {
+	w.mover.busy = false
+	logged, moved, err := w.c.raw.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	w.pages, w.fullPages = 0, fullPages
+	if err != nil || moved < logged {
+		w.fullPages = logged + fullPages // somebody holds it back: do not try again at every commit
+	}
 }
 
 // collect adds what else is waiting. It first lets callers run that are about to write: their writes then share this commit.
@@ -177,15 +205,6 @@ func (w *writer) collect(batch []*request) []*request {
 		}
 	}
 	return batch
-}
-
-// checkpoint moves what no reader needs any more from the log into the file. It never waits for readers or other processes.
-func (w *writer) checkpoint() {
-	logged, moved, err := w.c.raw.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	w.pages, w.fullPages = 0, fullPages
-	if err != nil || moved < logged {
-		w.fullPages = logged + fullPages // somebody holds it back: do not try again at every commit
-	}
 }
 
 // runBatch runs the requests of batch in one transaction and answers them.
