@@ -111,7 +111,7 @@ func (c *Client) send(ctx context.Context, body any) (*http.Response, error) {
 
 func (c *Client) refusal(resp *http.Response) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came before a cut still tells something
-	e := fault.FromBody(max(resp.StatusCode, http.StatusBadRequest), b)
+	e := fault.FromBody(max(resp.StatusCode, http.StatusBadRequest), []byte(c.redact(string(b))))
 	e.Message = fmt.Sprintf("%s (HTTP %d)", e.Message, resp.StatusCode)
 	if e.Retryable() {
 		e.RetryAfter = fault.RetryAfter(resp.Header, c.Clock.Now())
