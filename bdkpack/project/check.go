@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/token"
+	"go/types"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -107,13 +109,17 @@ func (l *loader) moduleError(stderr string) {
 	found := false
 	for line := range strings.Lines(stderr) {
 		if pos, text, ok := l.splitPos(strings.TrimSpace(line)); ok {
-			l.fail(codeModule, pos, "", "%s", text)
+			l.fail(codeModule, pos, "mend this line", "%s", text)
 			found = true
 		}
 	}
 	if !found {
-		text := strings.TrimSpace(stderr)
-		l.fail(codeModule, diag.Pos{File: filepath.Join(l.ws.Module.Dir, "go.mod")}, "", "the go command cannot read the module: %s", strings.TrimPrefix(text, "go: "))
+		help := "mend go.mod, or the settings of the go command"
+		if strings.Contains(stderr, "go mod tidy") {
+			help = "run `go mod tidy`"
+		}
+		l.fail(codeModule, diag.Pos{File: filepath.Join(l.ws.Module.Dir, "go.mod")}, help,
+			"the go command cannot use the module: %s", strings.TrimPrefix(firstLine(stderr), "go: "))
 	}
 }
 
@@ -158,18 +164,78 @@ func (l *loader) typeCheck(ctx context.Context, g graph, reach []string) (map[st
 	return checked, nil
 }
 
+// maxErrors bounds what the compiler says about a package: one mistake may have many consequences.
+const maxErrors = 10
+
 // compileErrors records what the go command and the type-checker say about a package.
 func (l *loader) compileErrors(g graph, p *listed, checked *packages.Package) {
-	before := len(l.diags)
+	var errs []packages.Error
+	var scope *types.Scope
 	if checked != nil {
-		for _, e := range checked.Errors {
-			if !g.known(e) {
-				l.compileError(e.Pos, e.Msg)
-			}
+		errs = slices.DeleteFunc(slices.Clone(checked.Errors), g.known)
+		scope = bdkScope(checked.Types)
+	}
+	if p.Error != nil && len(errs) == 0 {
+		errs = []packages.Error{{Pos: p.Error.Pos, Msg: p.Error.Err, Kind: packages.ListError}}
+	}
+	placed := slices.ContainsFunc(errs, func(e packages.Error) bool { _, _, ok := l.placed(e); return ok })
+	broken := map[string]bool{} // files of which the parser has understood no more
+	count := 0
+	for _, e := range errs {
+		pos, text, ok := l.placed(e)
+		switch {
+		case strings.Contains(text, "import cycle not allowed"):
+			l.importCycle(g)
+			continue
+		case strings.Contains(text, "other declaration of "):
+			continue // it belongs to the error before
+		case !ok && (placed || strings.Contains(text, "build constraints exclude all Go files")):
+			continue // it only sums up what is said elsewhere
+		case !ok:
+			pos = diag.Pos{File: p.Dir}
+		case e.Kind == packages.ParseError && broken[pos.File]:
+			continue
+		}
+		broken[pos.File] = e.Kind == packages.ParseError
+		if count++; count <= maxErrors {
+			what, help := explain(text, scope)
+			l.fail(codeCompile, pos, help, "%s", what)
 		}
 	}
-	if p.Error != nil && len(l.diags) == before {
-		l.compileError(p.Error.Pos, p.Error.Err)
+}
+
+// placed returns where an error is and its text. The go command may have put the place into the text.
+func (l *loader) placed(e packages.Error) (diag.Pos, string, bool) {
+	if pos, _, ok := l.splitPos(e.Pos + ":"); ok {
+		return pos, e.Msg, true
+	}
+	text := e.Msg
+	if strings.HasPrefix(text, "# ") { // what the compiler wrote about a package
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	if pos, rest, ok := l.splitPos(firstLine(text)); ok {
+		return pos, rest, !strings.HasPrefix(e.Msg, "# ")
+	}
+	return diag.Pos{}, text, false
+}
+
+// importCycle records the circle in which packages import each other, once.
+func (l *loader) importCycle(g graph) {
+	for _, p := range g {
+		if p.Error == nil || !strings.Contains(p.Error.Err, "import cycle not allowed") {
+			continue
+		}
+		d := diag.Diagnostic{
+			Code: codeCompile, Severity: diag.Error, Pos: diag.Pos{File: p.Dir},
+			Message: "packages import each other: " + strings.Join(p.Error.ImportStack, " imports "),
+			Help:    "move what they share into another package in lib/",
+		}
+		if pos, _, ok := l.splitPos(p.Error.Pos + ":"); ok {
+			d.Pos, d.Excerpt = pos, l.sources.line(pos)
+		}
+		if !slices.Contains(l.diags, d) {
+			l.diags = append(l.diags, d)
+		}
 	}
 }
 
@@ -183,39 +249,54 @@ func (g graph) known(e packages.Error) bool {
 	return g[path] != nil
 }
 
-// compileError records one error of the compiler.
-func (l *loader) compileError(at, text string) {
-	pos, _, ok := l.splitPos(at + ":")
-	if !ok { // the go command has put it into the text
-		var rest string
-		if pos, rest, ok = l.splitPos(firstLine(text)); ok {
-			text = rest
+// explain returns an error of the compiler as one line, and what to do about it. The scope is that of package bdk, nil
+// if it is not imported.
+func explain(text string, scope *types.Scope) (what, help string) {
+	what = firstLine(text)
+	if m := regexp.MustCompile(`no required module provides package ([^;\s]+)`).FindStringSubmatch(text); m != nil {
+		return "no module provides the package " + m[1], "run `go get " + m[1] + "`, or mend the import path"
+	}
+	if m := regexp.MustCompile(`^undefined: bdk\.(\w+)$`).FindStringSubmatch(what); m != nil && scope != nil {
+		if meant := nearest(m[1], slices.DeleteFunc(scope.Names(), func(name string) bool { return !token.IsExported(name) })); meant != "" {
+			return what, "did you mean bdk." + meant + "?"
 		}
 	}
-	what, help := explain(text)
-	l.fail(codeCompile, pos, help, "%s", what)
+	for _, known := range []struct{ part, help string }{
+		{"missing go.sum entry", "run `go mod tidy`"},
+		{"is not in std", "mend the import path: one without a dot in its first element is the standard library's, or this module's"},
+		{"imported and not used", "remove the import"},
+		{"declared and not used", "use it, or remove it"},
+		{"bdk.DefineTool", "a tool's function is func(ctx context.Context, call *bdk.Call, input Struct) (Result, error)"},
+		{"expected package", "give all files of a folder the same package name"},
+		{"undefined: ", "declare it, import its package, or mend the name"},
+		{"redeclared in this block", "rename one of them: the files of a folder are one package"},
+		{"missing return", "end the function with a return statement"},
+	} {
+		if strings.Contains(what, known.part) {
+			return what, known.help
+		}
+	}
+	return what, "mend the Go code at this place"
 }
 
-// explain returns an error of the compiler as one line, and what to do about it where that is known.
-func explain(text string) (what, help string) {
-	what = firstLine(text)
-	m := regexp.MustCompile(`no required module provides package ([^;\s]+)`).FindStringSubmatch(text)
-	switch {
-	case m != nil:
-		return "no module provides the package " + m[1], "run `go get " + m[1] + "`, or mend the import path"
-	case strings.Contains(text, "missing go.sum entry"):
-		return what, "run `go mod tidy`"
-	case strings.Contains(what, "is not in std"):
-		return what, "mend the import path: one without a dot in its first element is the standard library's, or this module's"
-	case strings.Contains(what, "imported and not used"):
-		return what, "remove the import"
-	case strings.Contains(what, "import cycle"):
-		return what, "move what both packages need into a third one in lib/"
+// bdkScope returns the names of package bdk if pkg imports it.
+func bdkScope(pkg *types.Package) *types.Scope {
+	if pkg == nil {
+		return nil
 	}
-	return what, "mend the Go code"
+	for _, p := range pkg.Imports() {
+		if p.Path() == bdkPackage {
+			return p.Scope()
+		}
+	}
+	return nil
 }
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSuffix(strings.TrimSpace(line), "; to add it:")
+	line = strings.TrimSpace(line)
+	for _, tail := range []string{"; to add it:", "; to add:", "; to update it:"} {
+		line = strings.TrimSuffix(line, tail)
+	}
+	return line
 }

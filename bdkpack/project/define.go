@@ -137,6 +137,8 @@ func (v *view) definition(f *folder) *Definition {
 		v.fail(codeTwo, found[1].obj.Pos(), "move one of them into a file of its own, or begin its name with a lower-case letter if it is a helper",
 			"%s and %s are both a bdk.%s: a file has one definition", found[0].obj.Name(), found[1].obj.Name(), v.src.kind)
 	case v.broken():
+	case len(others) > 0 && strings.Contains(typeName(others[0].obj.Type()), "bdk."):
+		v.wrongType(others[0])
 	case len(hidden) > 0:
 		name := hidden[0].obj.Name()
 		v.fail(codeUnexported, hidden[0].obj.Pos(), "begin its name with a capital letter: "+strings.ToUpper(name[:1])+name[1:],
@@ -158,7 +160,7 @@ func (v *view) what() string {
 }
 
 func (v *view) wrongType(one variable) {
-	t := types.TypeString(one.obj.Type(), func(p *types.Package) string { return p.Name() })
+	t := typeName(one.obj.Type())
 	help := "give it the type bdk." + v.src.kind
 	switch {
 	case t == "bdk.ToolSpec":
@@ -246,7 +248,12 @@ func (v *view) checkInput(call *ast.CallExpr) {
 		return
 	}
 	v.fail(codeInput, call.Args[1].Pos(), "make the input a struct, with a field for each parameter, or a json.RawMessage",
-		"the model gives a tool an object, but the input of this one is a %s", types.TypeString(in, func(p *types.Package) string { return p.Name() }))
+		"the model gives a tool an object, but the input of this one is a %s", typeName(in))
+}
+
+// typeName returns a type as an author writes it.
+func typeName(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string { return p.Name() })
 }
 
 func (v *view) checkAgent(one variable) {

@@ -9,13 +9,15 @@ import (
 func nearest(name string, known []string) string {
 	best, at := "", 3
 	for _, k := range known {
-		d := distance(strings.ToLower(strings.ReplaceAll(name, "_", "-")), k, at)
+		d := distance(fold(name), fold(k), at)
 		if limit := min(2, len(k)/4); name != k && d <= limit && d < at {
 			best, at = k, d
 		}
 	}
 	return best
 }
+
+func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "-")) }
 
 // distance counts the bytes to insert, remove or replace to get from a to b. It is at most limit.
 func distance(a, b string, limit int) int {
