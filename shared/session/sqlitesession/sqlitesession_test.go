@@ -52,3 +52,10 @@ func TestConformance(t *testing.T) {
 		},
 	})
 }
+
+func Benchmark(b *testing.B) {
+	sessiontest.Bench(b, func(b *testing.B) session.Driver {
+		b.Helper()
+		return open(b, filepath.Join(b.TempDir(), "bdk.db"))
+	})
+}
