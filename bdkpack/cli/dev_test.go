@@ -1,0 +1,264 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bdk-lambda/bdk/bdkpack/cli"
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/bdkpack/project"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/launch"
+)
+
+// fakeAgent is an agent program. It serves the text of the file bot/agent.go in the agent's folder, as it was at its start.
+func fakeAgent() int {
+	c, err := launch.Decode(os.Getenv(launch.Env))
+	if err != nil {
+		return 9
+	}
+	if c.Command == "run" {
+		fmt.Println("ran")
+		code, _ := strconv.Atoi(c.Message)
+		return code
+	}
+	text, err := os.ReadFile(filepath.Join(c.Roots["demo"], "bot", "agent.go"))
+	if err != nil || !c.Listener || !c.Dev || c.StateRoot == "" {
+		return 9
+	}
+	ln, err := net.FileListener(os.NewFile(3, "socket"))
+	if err != nil {
+		return 9
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) })
+	mux.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(7) })
+	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.Serve(ln) }()
+	if _, err := os.NewFile(4, "ready").Write([]byte{1}); err != nil {
+		return 9
+	}
+	<-terminated
+	_ = srv.Shutdown(context.Background())
+	return 0
+}
+
+// screen is the output of dev. Tests wait for what it shows.
+type screen struct {
+	mu      sync.Mutex
+	text    string
+	changed chan struct{}
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text += string(p)
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return len(p), nil
+}
+
+// want waits until the screen shows text, and removes everything up to it.
+func (s *screen) want(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		_, rest, found := strings.Cut(s.text, text)
+		if found {
+			s.text = rest
+		}
+		shown, changed := s.text, s.changed
+		s.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("dev does not show %q, but:\n%s", text, shown)
+		}
+	}
+}
+
+// devRig is a running `bdk dev` whose builds are fake: bot/agent.go "compiles" unless it contains "mistake".
+type devRig struct {
+	t      *testing.T
+	dir    string
+	url    string
+	screen *screen
+	stop   func() error
+}
+
+func startDev(t *testing.T, text string) *devRig {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bot"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := &devRig{t: t, dir: dir, screen: &screen{changed: make(chan struct{})}}
+	r.edit(text)
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte(`-d '{"message":"Review it"}'`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	r.url = "http://127.0.0.1:" + strconv.Itoa(port)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- cli.Dev(ctx, &cli.IO{
+			In: strings.NewReader(""), Out: r.screen, Err: r.screen, Clock: clock.System{},
+		}, dir, port, r.build)
+	}()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	return r
+}
+
+func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, error) {
+	ws := &project.Workspace{
+		Dir:    r.dir,
+		Agents: []project.Agent{{Slug: "demo", Dir: r.dir}},
+		Inputs: project.Inputs{Dirs: []string{filepath.Join(r.dir, "bot")}},
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, "bot", "agent.go"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.Contains(string(text), "mistake") {
+		fmt.Fprintln(r.screen, "agent.go:1:1: mistake")
+		return nil, ws, cli.ExitError(1)
+	}
+	return &maingen.Program{Path: os.Args[0], Workspace: ws, Reused: true}, ws, nil
+}
+
+func (r *devRig) edit(text string) {
+	r.t.Helper()
+	// as editors do: another file takes its place
+	path := filepath.Join(r.dir, "bot", "agent.go")
+	if err := errors.Join(os.WriteFile(path+"~", []byte(text), 0o600), os.Rename(path+"~", path)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *devRig) get(path string) (string, error) {
+	c := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := c.Get(r.url + path)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return string(b), err
+}
+
+func (r *devRig) wantAnswer(want string) {
+	r.t.Helper()
+	var got string
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		if got, err = r.get("/"); err == nil && got == want {
+			return
+		}
+	}
+	r.t.Fatalf("got %q, %v, want %q", got, err, want)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "one")
+	r.screen.want(t, "demo is served at "+r.url+"/demo\n")
+	r.screen.want(t, "curl -s "+r.url+`/demo/v1/session -H 'content-type: application/json' -d '{"message":"Review it"}'`)
+	r.screen.want(t, "curl -N "+r.url+"/demo/v1/session/SESSION_ID/stream")
+	r.wantAnswer("one")
+
+	r.edit("two")
+	r.screen.want(t, "bot/agent.go changed")
+	r.screen.want(t, "ready in")
+	r.wantAnswer("two")
+
+	r.edit("a mistake")
+	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "the last good build keeps serving")
+	r.wantAnswer("two")
+
+	r.edit("three")
+	r.screen.want(t, "ready in")
+	r.wantAnswer("three")
+}
+
+func TestDevStartsACrashedProgramAgain(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "one")
+	r.screen.want(t, "Ctrl-C stops")
+	if _, err := r.get("/crash"); err == nil {
+		t.Fatal("the program did not crash")
+	}
+	r.screen.want(t, "the agent program ended: exit status 7; starting it again in 200ms")
+	r.wantAnswer("one")
+}
+
+func TestDevLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "one")
+	r.screen.want(t, "Ctrl-C stops")
+	text, err := r.get("/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stop(); !errors.Is(err, context.Canceled) {
+		t.Errorf("dev ended with %v, want that it was interrupted", err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is still there: %v", pid, err)
+	}
+	if _, err := net.DialTimeout("tcp", strings.TrimPrefix(r.url, "http://"), time.Second); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+func TestDevWithoutAGoodBuildWaitsForAChange(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "mistake")
+	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "waiting for a change")
+	r.edit("mended")
+	r.screen.want(t, "demo is served at")
+	r.wantAnswer("mended")
+}

@@ -1,0 +1,19 @@
+package cli
+
+import "context"
+
+// BuildFunc builds the program of dev.
+type BuildFunc = buildFunc
+
+// Dev runs `bdk dev` with another build.
+func Dev(ctx context.Context, io *IO, dir string, port int, build BuildFunc) error {
+	return devRun(ctx, io, serving{dir: dir, host: "127.0.0.1", port: port, mode: "multi", dev: true}, build)
+}
+
+// RunProgram runs an agent program as `bdk run` and `bdk info` do.
+func RunProgram(ctx context.Context, io *IO, path string, env []string) error {
+	return runProgram(ctx, io, path, env, io.Out)
+}
+
+// ExitError is what build returns when the author made mistakes.
+type ExitError = exitError
