@@ -39,10 +39,12 @@ func plain(key string) bool {
 }
 
 // shorten cuts what would fill an error message.
-func shorten(s string) string {
+func shorten(s string) string { return shortenTo(s, 60) }
+
+func shortenTo(s string, characters int) string {
 	runes := []rune(s)
-	if len(runes) <= 60 {
+	if len(runes) <= characters {
 		return s
 	}
-	return string(runes[:60]) + "…"
+	return string(runes[:characters]) + "…"
 }
