@@ -69,7 +69,7 @@ func Write(dir string, opts Options) (*Result, error) {
 	return r, nil
 }
 
-var slugPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`) //nolint:gochecknoglobals // constant
+var slugPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 func checkSlug(slug string) error {
 	if !slugPattern.MatchString(slug) || slices.Contains([]string{"v1", "playground", "docs"}, slug) {

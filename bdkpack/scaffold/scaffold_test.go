@@ -120,7 +120,7 @@ func TestNothingIsWrittenWhenSomethingIsWrong(t *testing.T) {
 func TestFolderThatIsNotEmptyIsRefusedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range strings.Fields("a b c d e f g") {
+	for name := range strings.FieldsSeq("a b c d e f g") {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ import (
 // Only what belongs to a template is named, so that .bdk, which a template has once it was served, stays out.
 //
 //go:embed pr-approver/template.yaml pr-approver/.gitignore pr-approver/README.md pr-approver/demo.yaml all:pr-approver/bot
-var FS embed.FS //nolint:gochecknoglobals // go:embed fills it, nothing changes it
+var FS embed.FS
 
 const (
 	manifest   = "template.yaml"

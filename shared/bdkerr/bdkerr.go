@@ -77,7 +77,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is an *Error of the same code, so that errors.Is(err, bdkerr.New(code, "")) asks for the code.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // Is compares one link of the chain; errors.Is walks it
+	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
@@ -86,8 +86,7 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return Internal

@@ -57,8 +57,14 @@ func TestCollectAddsUpTheDeltas(t *testing.T) {
 		},
 		"a signature, text or a call ends a reasoning block": {
 			deltas: []model.Delta{
-				{Reasoning: "one "}, {Reasoning: "two"}, {Signature: "s1"}, {Signature: "hidden"},
-				{Reasoning: "three"}, {Text: "x"}, {Reasoning: "four"}, {Finish: model.FinishStop},
+				{Reasoning: "one "},
+				{Reasoning: "two"},
+				{Signature: "s1"},
+				{Signature: "hidden"},
+				{Reasoning: "three"},
+				{Text: "x"},
+				{Reasoning: "four"},
+				{Finish: model.FinishStop},
 			},
 			want: model.Answer{
 				Message: model.Message{Role: model.Assistant, Text: "x", Reasoning: []model.Reasoning{

@@ -39,8 +39,7 @@ func (e *Error) Retryable() bool {
 
 // KindOf returns the kind of the first Error in err's chain, "" when there is none.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""

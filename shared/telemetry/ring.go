@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,9 +121,7 @@ func (r *Ring) Enabled(ctx context.Context, level slog.Level) bool {
 func (r *Ring) Handle(ctx context.Context, rec slog.Record) error {
 	rec = withoutSecrets(rec)
 	kept := Record{Time: rec.Time, Level: rec.Level, Message: cut(rec.Message), Attrs: make(map[string]json.RawMessage, len(r.bound)+rec.NumAttrs())}
-	for k, v := range r.bound {
-		kept.Attrs[k] = v
-	}
+	maps.Copy(kept.Attrs, r.bound)
 	rec.Attrs(func(a slog.Attr) bool {
 		flatten(kept.Attrs, r.prefix, a)
 		return true
@@ -137,9 +137,7 @@ func (r *Ring) Handle(ctx context.Context, rec slog.Record) error {
 func (r *Ring) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *r
 	c.bound = make(map[string]json.RawMessage, len(r.bound)+len(attrs))
-	for k, v := range r.bound {
-		c.bound[k] = v
-	}
+	maps.Copy(c.bound, r.bound)
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
 		clean[i] = withoutSecret(a)
@@ -239,12 +237,7 @@ func hasSecret(a slog.Attr) bool {
 	if a.Value.Kind() != slog.KindGroup {
 		return false
 	}
-	for _, g := range a.Value.Group() {
-		if hasSecret(g) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Value.Group(), hasSecret)
 }
 
 func withoutSecret(a slog.Attr) slog.Attr {

@@ -123,7 +123,7 @@ func Load(path string) (*Script, error) {
 func Parse(data []byte) (s *Script, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the YAML decoder panics on some nonsense
-			s, err = nil, fmt.Errorf("1:1: not a script (%v): start with the line rules:", r)
+			s, err = nil, fmt.Errorf("1:1: not a script (%v): start with the line %q", r, "rules:")
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)

@@ -171,7 +171,10 @@ rules:
 	}
 	want := []model.Delta{
 		{Reasoning: "hm"},
-		{Text: "a"}, {Text: "\xe4\xbd"}, {Text: "\xa0"}, {Text: "A"},
+		{Text: "a"},
+		{Text: "\xe4\xbd"},
+		{Text: "\xa0"},
+		{Text: "A"},
 		{Call: &model.CallDelta{Index: 0, ID: "call_7_0", Name: "add", Args: `{"a":`}},
 		{Call: &model.CallDelta{Index: 1, ID: "call_7_1", Name: "now"}},
 		{Call: &model.CallDelta{Index: 2, ID: "call_7_2", Name: "one", Args: `{}`}},
@@ -389,7 +392,7 @@ func BenchmarkStreamAfterALongHistory(b *testing.B) {
 	req.Tools = []model.Tool{{Name: "add", InputSchema: json.RawMessage(`{}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
-		for range m.Stream(b.Context(), req) { //nolint:revive // only the time counts
+		for range m.Stream(b.Context(), req) {
 		}
 	}
 }
