@@ -11,12 +11,19 @@ import (
 	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
 )
 
-const childEnv = "SQLITEX_CHILD"
+const (
+	childEnv = "SQLITEX_CHILD" // the path of the database
+	limitEnv = "SQLITEX_LIMIT" // run limited instead of child
+)
 
 // TestMain lets the test binary be the other process: a writer that is killed, or one that shares a file.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
-		if err := child(context.Background(), path); err != nil {
+		run := child
+		if os.Getenv(limitEnv) != "" {
+			run = limited
+		}
+		if err := run(context.Background(), path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -30,7 +30,7 @@ func (m *mover) begin() {
 // stop waits for the goroutine to end.
 func (m *mover) stop() {
 	close(m.orders)
-	for range m.done { //nolint:revive // drains
+	for range m.done {
 	}
 }
 

@@ -67,8 +67,6 @@ type Options struct {
 
 // DB is an open database. Make one with [Open].
 type DB struct {
-	path    string
-	opt     Options
 	pool    pool
 	w       writer
 	closing chan struct{}
@@ -95,7 +93,7 @@ func Open(ctx context.Context, path string, opt Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, opt: opt, closing: make(chan struct{})}
+	db := &DB{closing: make(chan struct{})}
 	db.pool.init(path, opt.Readers, db.closing)
 	db.w.start(context.WithoutCancel(ctx), c, opt)
 	return db, nil

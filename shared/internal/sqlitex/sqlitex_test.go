@@ -78,11 +78,6 @@ func gate(t *testing.T, db *sqlitex.DB) (release func()) {
 	}
 }
 
-// bubble makes a test of f in which time is simulated and synctest.Wait waits for everybody to be waiting.
-func bubble(f func(t *testing.T)) func(*testing.T) {
-	return func(t *testing.T) { synctest.Test(t, f) }
-}
-
 func TestWriteFromManyGoroutinesLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := openTemp(t)
@@ -138,33 +133,36 @@ func TestGroupIsolatesFaults(t *testing.T) {
 		}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "panicked: boom") }},
 	}
 	for name, tc := range cases {
-		t.Run(name, bubble(func(t *testing.T) {
-			db := openTemp(t)
-			if err := db.Write(t.Context(), false, tc.fn); !tc.check(err) { // alone
-				t.Errorf("alone: got %v", err)
-			}
-			release := gate(t, db)
-			var wg sync.WaitGroup
-			for i := range 9 {
-				wg.Go(func() {
-					if i == 4 {
-						if err := db.Write(t.Context(), true, tc.fn); !tc.check(err) {
-							t.Errorf("in a group: got %v", err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db := openTemp(t)
+				if err := db.Write(t.Context(), false, tc.fn); !tc.check(err) { // alone
+					t.Errorf("alone: got %v", err)
+				}
+				release := gate(t, db)
+				var wg sync.WaitGroup
+				for i := range 9 {
+					wg.Go(func() {
+						if i == 4 {
+							if err := db.Write(t.Context(), true, tc.fn); !tc.check(err) {
+								t.Errorf("in a group: got %v", err)
+							}
+							return
 						}
-						return
-					}
-					if err := db.Write(t.Context(), false, insert("good", i)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			synctest.Wait() // all are queued
-			release()
-			wg.Wait()
-			if got := [2]int{count(t, db, "good"), count(t, db, "bad")}; got != [2]int{8, 0} {
-				t.Errorf("got %v rows of good and bad, want [8 0]", got)
-			}
-		}))
+						if err := db.Write(t.Context(), false, insert("good", i)); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait() // all are queued
+				release()
+				wg.Wait()
+				if got := [2]int{count(t, db, "good"), count(t, db, "bad")}; got != [2]int{8, 0} {
+					t.Errorf("got %v rows of good and bad, want [8 0]", got)
+				}
+			})
+		})
 	}
 }
 
@@ -216,7 +214,7 @@ func TestWriteWithEndedContextDoesNotRun(t *testing.T) {
 
 func TestWriteWhoseContextEndsInTheQueueDoesNotRun(t *testing.T) {
 	t.Parallel()
-	bubble(func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		db := openTemp(t)
 		cause := errors.New("gave up")
 		release := gate(t, db)
@@ -237,7 +235,7 @@ func TestWriteWhoseContextEndsInTheQueueDoesNotRun(t *testing.T) {
 		if got := [2]int{count(t, db, "a"), count(t, db, "b")}; got != [2]int{0, 1} {
 			t.Errorf("got %v rows, want [0 1]", got)
 		}
-	})(t)
+	})
 }
 
 func TestWriteThatBeganIsFinished(t *testing.T) {
@@ -255,7 +253,7 @@ func TestWriteThatBeganIsFinished(t *testing.T) {
 
 func TestWriteWaitsForAPlaceInTheQueue(t *testing.T) {
 	t.Parallel()
-	bubble(func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		db := openTemp(t)
 		release := gate(t, db)
 		const callers = 3000
@@ -278,13 +276,13 @@ func TestWriteWaitsForAPlaceInTheQueue(t *testing.T) {
 		if got := count(t, db, "a"); got != callers {
 			t.Errorf("got %d rows, want %d", got, callers)
 		}
-	})(t)
+	})
 }
 
 func TestPauseMovesTheLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
-	bubble(func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, options())
 		err := db.Write(t.Context(), false, func(tx *sqlitex.Tx) error {
 			_, err := tx.Exec("INSERT INTO t(owner, n, data) VALUES('a', 1, ?)", make([]byte, 1<<20))
@@ -308,7 +306,7 @@ func TestPauseMovesTheLog(t *testing.T) {
 		if got := size(); got < 1<<20 {
 			t.Errorf("the file has %d bytes after the pause", got)
 		}
-	})(t)
+	})
 }
 
 func TestReadSeesOneSnapshotAndCannotWrite(t *testing.T) {
@@ -625,14 +623,14 @@ func TestOpenRefusesFilesThatAreNotItsOwn(t *testing.T) {
 	}
 }
 
-func childProcess(t *testing.T, path string) (*exec.Cmd, *bufio.Scanner) {
+func childProcess(t *testing.T, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe)
-	cmd.Env = append(os.Environ(), childEnv+"="+path)
+	cmd.Env = append(append(os.Environ(), childEnv+"="+path), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
