@@ -415,8 +415,7 @@ func (s *Store) repeat(acc *Accepted, err error) (Accepted, error) {
 
 // lost turns the error of a failed acceptance into its answer: a request that raced with itself gets the winner's answer.
 func (s *Store) lost(err error, rk RequestKey) (Accepted, error) {
-	var taken *KeyError
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*KeyError](err); ok {
 		return s.repeat(answer(taken.Key, rk))
 	}
 	return Accepted{}, err

@@ -151,8 +151,7 @@ func (w *Writer) write(ctx context.Context, events []event.Event, batch func(int
 			w.next += int64(len(events))
 			return b.Events, nil
 		}
-		var conflict *ConflictError
-		if errors.As(err, &conflict) {
+		if conflict, ok := errors.AsType[*ConflictError](err); ok {
 			err = w.walk(ctx, conflict.Event)
 		} else {
 			err = w.reload(ctx, err)

@@ -216,8 +216,13 @@ func emptyList(b *bench) {
 
 func badQuery(b *bench) {
 	for _, q := range []session.Query{
-		{}, {Agent: agent, Limit: 1}, {Owner: alice, Limit: 1}, {Agent: agent, Owner: alice, All: true, Limit: 1},
-		{Agent: agent, All: true}, {Agent: agent, All: true, Limit: -1}, {Agent: agent, All: true, Limit: 1001},
+		{},
+		{Agent: agent, Limit: 1},
+		{Owner: alice, Limit: 1},
+		{Agent: agent, Owner: alice, All: true, Limit: 1},
+		{Agent: agent, All: true},
+		{Agent: agent, All: true, Limit: -1},
+		{Agent: agent, All: true, Limit: 1001},
 	} {
 		_, _, err := b.store.List(b.Context(), q)
 		b.wantCode(err, bdkerr.InvalidRequest)

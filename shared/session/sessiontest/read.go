@@ -31,8 +31,11 @@ func readBack(b *bench) {
 	b.create("s1")
 	b.create("s2") // a neighbour
 	all := []event.Data{
-		event.MessageReceived{Text: "a"}, event.TurnStarted{Model: "m"}, event.ActionsRequested{Calls: []event.ActionCall{{CallID: "c", Args: json.RawMessage(`{"x":[1, 2]}`)}}},
-		event.TurnFailed{Message: "x"}, event.SessionWaiting{},
+		event.MessageReceived{Text: "a"},
+		event.TurnStarted{Model: "m"},
+		event.ActionsRequested{Calls: []event.ActionCall{{CallID: "c", Args: json.RawMessage(`{"x":[1, 2]}`)}}},
+		event.TurnFailed{Message: "x"},
+		event.SessionWaiting{},
 	}
 	want := b.events("s1", 1, all...)
 	for i := range want {

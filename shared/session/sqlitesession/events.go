@@ -142,8 +142,7 @@ func (p *page) add(row sqlitex.Row) error {
 	}
 	e := event.Event{Index: row.Int(0), SessionID: p.id, At: time.UnixMilli(row.Int(4)).UTC(), Data: p.keep(data), ID: row.Text(1)}
 	raw := row.Raw(2)
-	known := false
-	if e.Type, known = p.types[string(raw)]; !known {
+	if e.Type = p.types[string(raw)]; e.Type == "" {
 		e.Type = event.Type(raw)
 	}
 	raw = row.Raw(3)

@@ -81,26 +81,23 @@ func goldenStore(d session.Driver, prefix string) *session.Store {
 func writeGolden(t *testing.T, path string) {
 	t.Helper()
 	tmp := filepath.Join(t.TempDir(), "bdk.db")
-	t.Run("write", func(t *testing.T) {
-		d := open(t, tmp)
-		s, ctx := goldenStore(d, "id"), t.Context()
-		waiting := goldenStart(t, s, session.Start{Title: "🌍 waiting", Files: "sha256:00", Key: session.RequestKey{Name: "key", Body: []byte("body")}})
-		var all []event.Data
-		for _, text := range []string{"odd: \x00\xff\u2028", strings.Repeat("x", 20_000)} {
-			all = append(all, event.TurnStarted{Model: "m"}, event.MessageAppended{Text: text})
-		}
-		w := goldenOpen(t, s, waiting)
-		fatal(t, second(w.Append(ctx, all...)))
-		fatal(t, second(w.Finish(ctx, event.TurnCompleted{Result: "r"}, event.SessionWaiting{})))
-		fatal(t, s.PutSnapshot(ctx, waiting.SessionID, session.Snapshot{Next: 4, Data: []byte("snapshot\x00")}))
-		running := goldenStart(t, s, session.Start{DryRun: true, AsOf: goldenTime.Add(-time.Hour), Purpose: "eval", Channel: "review"})
-		fatal(t, second(goldenOpen(t, s, running).Append(ctx, event.TurnStarted{Model: "m"})))
-		task := goldenStart(t, s, session.Start{Mode: session.Task})
-		fatal(t, second(goldenOpen(t, s, task).Finish(ctx, event.TurnCompleted{}, event.SessionCompleted{Result: "r"})))
-		if err := os.WriteFile(path+".txt", []byte(dump(t, d)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	})
+	d := open(t, tmp)
+	s, ctx := goldenStore(d, "id"), t.Context()
+	waiting := goldenStart(t, s, session.Start{Title: "🌍 waiting", Files: "sha256:00", Key: session.RequestKey{Name: "key", Body: []byte("body")}})
+	var all []event.Data
+	for _, text := range []string{"odd: \x00\xff\u2028", strings.Repeat("x", 20_000)} {
+		all = append(all, event.TurnStarted{Model: "m"}, event.MessageAppended{Text: text})
+	}
+	w := goldenOpen(t, s, waiting)
+	fatal(t, second(w.Append(ctx, all...)))
+	fatal(t, second(w.Finish(ctx, event.TurnCompleted{Result: "r"}, event.SessionWaiting{})))
+	fatal(t, s.PutSnapshot(ctx, waiting.SessionID, session.Snapshot{Next: 4, Data: []byte("snapshot\x00")}))
+	running := goldenStart(t, s, session.Start{DryRun: true, AsOf: goldenTime.Add(-time.Hour), Purpose: "eval", Channel: "review"})
+	fatal(t, second(goldenOpen(t, s, running).Append(ctx, event.TurnStarted{Model: "m"})))
+	task := goldenStart(t, s, session.Start{Mode: session.Task})
+	fatal(t, second(goldenOpen(t, s, task).Finish(ctx, event.TurnCompleted{}, event.SessionCompleted{Result: "r"})))
+	fatal(t, os.WriteFile(path+".txt", []byte(dump(t, d)), 0o600))
+	fatal(t, d.db.Close())
 	file, err := os.ReadFile(tmp)
 	fatal(t, err)
 	fatal(t, os.WriteFile(path, file, 0o600))
