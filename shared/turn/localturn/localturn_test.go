@@ -1,0 +1,295 @@
+package localturn_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/session/memsession"
+	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/turn/localturn"
+	"github.com/bdk-lambda/bdk/shared/turn/turntest"
+)
+
+// process is a host process on a session store that several may share.
+type process struct {
+	sessions *session.Store
+	runner   *localturn.Runner
+}
+
+func boot(driver session.Driver, name string, change func(*localturn.Options)) process {
+	s := session.New(driver, session.Options{Holder: name, Lease: time.Minute})
+	o := localturn.Options{Sessions: s, Agent: "a", Holder: name, Lease: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	return process{s, localturn.New(o)}
+}
+
+func (p process) serve(t *testing.T, step turn.Step) {
+	t.Helper()
+	p.runner.Serve(t.Context(), step, func(ctx context.Context, ref turn.Ref, message string) error {
+		return end(ctx, p.sessions, ref, event.TurnFailed{Message: message, Status: event.StatusError})
+	})
+	t.Cleanup(func() { p.runner.Close(context.Background()) })
+}
+
+func (p process) accept(t *testing.T) turn.Ref {
+	t.Helper()
+	acc, err := p.sessions.Start(t.Context(), session.Start{Agent: "a", Owner: "local", Message: "hi"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return turn.Ref{SessionID: acc.SessionID, TurnID: acc.TurnID}
+}
+
+func end(ctx context.Context, s *session.Store, ref turn.Ref, last event.Data) error {
+	w, err := s.Open(ctx, ref.SessionID, ref.TurnID)
+	if err != nil {
+		return err
+	}
+	if err := w.Replay(ctx, 0, func(event.Event) error { return nil }); err != nil {
+		return err
+	}
+	_, err = w.Finish(ctx, last, event.SessionWaiting{})
+	return err
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	turntest.Run(t, func(*testing.T) turntest.Harness {
+		p := boot(memsession.New(), "self", nil)
+		return turntest.Harness{
+			Run: func(t *testing.T, step turn.Step) turn.Runner {
+				t.Helper()
+				p.serve(t, step)
+				return p.runner
+			},
+			NewTurn: func(t *testing.T) turn.Ref { t.Helper(); return p.accept(t) },
+			End: func(ctx context.Context, ref turn.Ref) error {
+				return end(ctx, p.sessions, ref, event.TurnCompleted{})
+			},
+		}
+	})
+}
+
+// A tool that takes four minutes with a lease of one is not run by a second process.
+func TestLeaseIsRenewedWhileATurnRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		var runs atomic.Int64
+		one, two := boot(driver, "one", nil), boot(driver, "two", nil)
+		step := func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			runs.Add(1)
+			time.Sleep(4 * time.Minute)
+			return turn.Done, end(ctx, one.sessions, ref, event.TurnCompleted{})
+		}
+		one.serve(t, step)
+		two.serve(t, step)
+		if err := one.runner.Start(t.Context(), one.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the turn ran %d times; want once", n)
+		}
+	})
+}
+
+// The turn of a dead process is taken over: at once if its death shows, else when its lease ends.
+func TestTurnsOfDeadProcessesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		alive  func(string) bool
+		within time.Duration
+	}{
+		"death shows":           {alive: func(string) bool { return false }, within: 3 * time.Second},
+		"only the lease counts": {within: 63 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				driver := memsession.New()
+				ref := boot(driver, "dead", nil).accept(t)
+				heir := boot(driver, "heir", func(o *localturn.Options) { o.Alive = tc.alive })
+				taken := make(chan turn.Ref, 2)
+				begin := time.Now()
+				heir.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+					taken <- ref
+					return turn.Done, end(ctx, heir.sessions, ref, event.TurnCompleted{})
+				})
+				if got := <-taken; got != ref {
+					t.Errorf("took %v; want %v", got, ref)
+				}
+				if took := time.Since(begin); took > tc.within {
+					t.Errorf("taken over after %s; want at most %s", took, tc.within)
+				}
+			})
+		})
+	}
+}
+
+// Several processes that find the same turn of a dead one: one takes it.
+func TestOneOfManyHeirsTakesTheTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		boot(driver, "dead", nil).accept(t)
+		var runs atomic.Int64
+		for _, name := range []string{"b", "c", "d", "e"} {
+			p := boot(driver, name, func(o *localturn.Options) { o.Alive = func(h string) bool { return h != "dead" } })
+			p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+				runs.Add(1)
+				time.Sleep(time.Second)
+				return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+			})
+		}
+		time.Sleep(time.Minute)
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the turn ran %d times; want once", n)
+		}
+	})
+}
+
+// A process that slept through its lease stops its turn when it sees that another one has it.
+func TestTurnThatWasTakenIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		p := boot(driver, "sleepy", nil)
+		stopped := make(chan struct{})
+		p.serve(t, func(ctx context.Context, _ turn.Ref) (turn.Outcome, error) {
+			<-ctx.Done()
+			close(stopped)
+			return "", ctx.Err()
+		})
+		ref := p.accept(t)
+		if err := p.runner.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		other := session.New(driver, session.Options{Holder: "other", Lease: time.Minute})
+		row, err := other.Get(t.Context(), ref.SessionID)
+		if err == nil {
+			err = other.Claim(t.Context(), row)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-stopped
+	})
+}
+
+func TestPanicsEndTheTurnNotTheProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		var runs atomic.Int64
+		p.serve(t, func(context.Context, turn.Ref) (turn.Outcome, error) { runs.Add(1); panic("boom") })
+		ref := p.accept(t)
+		if err := p.runner.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		row, err := p.sessions.Get(t.Context(), ref.SessionID)
+		if err != nil || row.Turn.ID != "" || runs.Load() != 3 {
+			t.Errorf("row = %+v, %v after %d runs; want a failed turn after 3", row, err, runs.Load())
+		}
+	})
+}
+
+func TestLimitKeepsTurnsWaitingInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", func(o *localturn.Options) { o.Limit = 1 })
+		var running, most atomic.Int64
+		order := make(chan turn.Ref, 10)
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			order <- ref
+			time.Sleep(time.Second)
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		var want []turn.Ref
+		for range 6 {
+			ref := p.accept(t)
+			want = append(want, ref)
+			if err := p.runner.Start(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for _, ref := range want {
+			if got := <-order; got != ref {
+				t.Errorf("ran %v; want %v", got, ref)
+			}
+		}
+		if most.Load() != 1 {
+			t.Errorf("%d turns ran at once; want 1", most.Load())
+		}
+	})
+}
+
+// Closing lets turns come to a good point, then cuts them off; either way another process goes on.
+func TestCloseHandsTurnsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		old := boot(driver, "old", nil)
+		old.serve(t, func(ctx context.Context, _ turn.Ref) (turn.Outcome, error) {
+			for !turn.ShouldYield(ctx) && ctx.Err() == nil {
+				time.Sleep(time.Second)
+			}
+			return turn.Continue, nil
+		})
+		ref := old.accept(t)
+		if err := old.runner.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		old.runner.Close(t.Context())
+		old.runner.Close(t.Context())
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("Close took %s", took)
+		}
+		if err := old.runner.Start(t.Context(), ref); err == nil {
+			t.Error("a closed runner starts turns")
+		}
+		heir := boot(driver, "heir", func(o *localturn.Options) { o.Alive = func(string) bool { return false } })
+		done := make(chan struct{})
+		heir.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			defer close(done)
+			return turn.Done, end(ctx, heir.sessions, ref, event.TurnCompleted{})
+		})
+		<-done
+	})
+}
+
+func TestCloseCutsOffWhatDoesNotYield(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		p.serve(t, func(ctx context.Context, _ turn.Ref) (turn.Outcome, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("time is up"))
+		defer cancel()
+		begin := time.Now()
+		p.runner.Close(ctx)
+		if took := time.Since(begin); took != 10*time.Second {
+			t.Errorf("Close took %s; want 10 s", took)
+		}
+	})
+}
