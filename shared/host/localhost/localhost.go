@@ -1,0 +1,82 @@
+// Package localhost runs agents on one machine: SQLite and files for what must last, this process for the rest.
+package localhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/launch"
+)
+
+// Program is an agent program: the agents that were built into it and what it gets from its process.
+type Program struct {
+	Projects       []bdk.Project
+	Config         launch.Config
+	Getenv         func(string) string
+	Stdout, Stderr io.Writer
+
+	// BeforeCommit and AfterCommit are called around each write to the database, counted from 1: a seam for crash tests.
+	BeforeCommit, AfterCommit func(n int64)
+}
+
+// Main is the whole main function of a generated agent program: it does what the [launch.Config] in its environment says
+// and returns the exit code, 0 for success.
+func Main(projects []bdk.Project) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	text := os.Getenv(launch.Env)
+	_ = os.Unsetenv(launch.Env)
+	if text == "" {
+		_, _ = fmt.Fprintf(os.Stderr, "This program is started by the bdk command: use bdk serve, bdk dev or bdk run.\n")
+		return 2
+	}
+	config, err := launch.Decode(text)
+	if err == nil {
+		p := Program{Projects: projects, Config: config, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr}
+		err = p.Run(ctx)
+	}
+	if err != nil && !errors.Is(err, errTurnFailed) {
+		_, _ = fmt.Fprintf(os.Stderr, "error: %v\n", err)
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// Run does what the Config says, until it is done or ctx ends.
+func (p *Program) Run(ctx context.Context) error {
+	switch p.Config.Command {
+	case "", "serve":
+		return p.serve(ctx)
+	case "run":
+		return p.run(ctx)
+	case "info":
+		return p.info(ctx)
+	}
+	return fmt.Errorf("unknown command %q: this program and the bdk command are of different versions", p.Config.Command)
+}
+
+// log returns where the program logs to by itself.
+func (p *Program) log() slog.Handler {
+	return slog.NewJSONHandler(p.Stderr, nil)
+}
+
+// project returns the project of the given slug, or the only one.
+func (p *Program) project(slug string) (bdk.Project, error) {
+	var names []string
+	for _, project := range p.Projects {
+		if project.Slug == slug || slug == "" && len(p.Projects) == 1 {
+			return project, nil
+		}
+		names = append(names, project.Slug)
+	}
+	return bdk.Project{}, fmt.Errorf("no agent %q: choose one of %v", slug, names)
+}

@@ -1,0 +1,193 @@
+package localhost
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/blob"
+	"github.com/bdk-lambda/bdk/shared/blob/fileblob"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/host"
+	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
+	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/kv/sqlitekv"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/session/sqlitesession"
+	"github.com/bdk-lambda/bdk/shared/telemetry"
+	"github.com/bdk-lambda/bdk/shared/tool"
+	"github.com/bdk-lambda/bdk/shared/turn/localturn"
+)
+
+const (
+	// lease is how long a process may be stopped, by a sleeping laptop or a debugger, before another one takes its turns.
+	lease = time.Minute
+	// drain is how long turns may take to come to a point where another process can go on.
+	drain = 10 * time.Second
+	// expireEvery is how often what has expired is removed, expireSlice how much of it at once.
+	expireEvery = time.Minute
+	expireSlice = 200
+)
+
+// state is an open state root and the agents that work on it.
+type state struct {
+	root    string
+	db      *sqlitex.DB
+	holders *holders
+	kv      *kv.Store
+	blobs   *blob.Store
+	models  host.Models
+	ring    *telemetry.Ring
+	clock   clock.Clock
+	agents  []*agent
+	ended   chan struct{} // closed by close
+	expiry  chan struct{} // closed when the loop that expires has ended
+}
+
+// agent is an engine and the runner of its turns.
+type agent struct {
+	*engine.Engine
+	runner *localturn.Runner
+}
+
+// open opens the state root, with a directory for each purpose in it, and sets up the agents. Their turns run from serve on.
+func (p *Program) open(ctx context.Context) (_ *state, err error) {
+	s := &state{root: p.Config.StateRoot, clock: clock.System{}, ended: make(chan struct{}), expiry: make(chan struct{})}
+	if s.root == "" {
+		return nil, errors.New("no state root is given")
+	}
+	s.ring = telemetry.NewRing(ringRecords, p.log())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	s.db, err = sqlitex.Open(ctx, filepath.Join(s.root, "bdk.db"), sqlitex.Options{
+		Schemas: []sqlitex.Schema{sqlitesession.Schema(), sqlitekv.Schema()}, Program: "bdk",
+		BeforeCommit: p.BeforeCommit, AfterCommit: p.AfterCommit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	self := fmt.Sprintf("%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:10]))
+	if s.holders, err = join(s.root, self); err != nil {
+		return nil, err
+	}
+	files, err := fileblob.Open(filepath.Join(s.root, "blobs"), s.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	s.kv, s.blobs = kv.New(sqlitekv.New(s.db), kv.Options{}), blob.New(files)
+	s.models = host.Models{Client: httpClient(), Clock: s.clock, Getenv: p.Getenv}
+	for _, project := range p.Projects {
+		a, err := s.agent(ctx, project, p.Config.Roots[project.Slug])
+		if err != nil {
+			return nil, fmt.Errorf("agent %s: %w", project.Slug, err)
+		}
+		s.agents = append(s.agents, a)
+	}
+	return s, nil
+}
+
+func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*agent, error) {
+	models, err := s.models.Of(ctx, project.Agent, root)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := tool.NewSet(project.Tools, s.kv, s.clock)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(s.root, "agents", project.Slug)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the agent's directory: %w", err)
+	}
+	log := slog.New(s.ring).With(slog.String(telemetry.SlugKey, project.Slug))
+	sessions := session.New(sqlitesession.New(s.db), session.Options{Holder: s.holders.self, Lease: lease})
+	runner := localturn.New(localturn.Options{
+		Sessions: sessions, Agent: project.Slug, Log: log, Limit: project.Agent.WithDefaults().Limits.RunningTurns,
+		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
+	})
+	e, err := engine.New(project, engine.Deps{
+		Sessions: sessions, Runner: runner, Tools: tools, Models: models, Log: log, StateRoot: dir,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &agent{Engine: e, runner: runner}, nil
+}
+
+// serve begins to run turns, also those that a process before this one left.
+func (s *state) serve(ctx context.Context) {
+	for _, a := range s.agents {
+		a.runner.Serve(ctx, a.Step, a.Fail)
+	}
+	go s.expire(context.WithoutCancel(ctx))
+}
+
+// expire removes what has expired, slice by slice, so that no turn waits for it.
+func (s *state) expire(ctx context.Context) {
+	defer close(s.expiry)
+	log := slog.New(s.ring)
+	for {
+		tick, stop := s.clock.After(expireEvery)
+		select {
+		case <-tick:
+		case <-s.ended:
+			stop()
+			return
+		}
+		if _, err := s.agents[0].Sessions().Expire(ctx, expireSlice); err != nil {
+			log.WarnContext(ctx, "removing expired sessions", slog.Any("error", err))
+		}
+		if _, err := s.kv.Sweep(ctx); err != nil {
+			log.WarnContext(ctx, "removing expired entries", slog.Any("error", err))
+		}
+	}
+}
+
+// close hands the turns over to the next process, and what is left after that.
+func (s *state) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	for _, a := range s.agents {
+		a.runner.Close(ctx)
+	}
+	close(s.ended)
+	<-s.expiry
+	return s.release()
+}
+
+func (s *state) release() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.holders != nil {
+		errs = append(errs, s.holders.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// httpClient returns the client that asks models: it waits long for an answer, since models think, but not for a connection.
+func httpClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 5 * time.Minute,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+	}}
+}
