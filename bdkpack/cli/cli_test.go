@@ -174,8 +174,15 @@ func TestPortInUseIsSaidBeforeAnythingIsBuilt(t *testing.T) {
 func TestHelpForPrograms(t *testing.T) {
 	t.Parallel()
 	var doc struct {
-		Name, Usage, Summary string
-		Flags                []struct{ Name, Type, Default, Help string }
+		Name    string `json:"name"`
+		Usage   string `json:"usage"`
+		Summary string `json:"summary"`
+		Flags   []struct {
+			Name    string `json:"name"`
+			Type    string `json:"type"`
+			Default string `json:"default"`
+			Help    string `json:"help"`
+		} `json:"flags"`
 	}
 	got := bdk(t.Context(), nil, "help", "serve", "--json")
 	if err := json.Unmarshal([]byte(got.out), &doc); err != nil || got.code != 0 {
@@ -206,9 +213,12 @@ func TestHelpAllExplainsEveryCommandAndFlag(t *testing.T) {
 	text := bdk(t.Context(), nil, "help", "--all").out
 	var doc struct {
 		Commands []struct {
-			Name, Usage string
-			Flags       []struct{ Name string }
-		}
+			Name  string `json:"name"`
+			Usage string `json:"usage"`
+			Flags []struct {
+				Name string `json:"name"`
+			} `json:"flags"`
+		} `json:"commands"`
 	}
 	if err := json.Unmarshal([]byte(bdk(t.Context(), nil, "help", "--all", "--json").out), &doc); err != nil {
 		t.Fatal(err)
@@ -268,7 +278,9 @@ func TestRunShowsTheTurnOfAServer(t *testing.T) {
 				event.MessageCompleted{FinishReason: "tool_calls"},
 				event.ActionsRequested{Calls: []event.ActionCall{{ToolName: "inspect_pr", Args: []byte(`{"n": 42}`)}}},
 				event.ActionResult{ToolName: "inspect_pr", Output: []byte(`{"ready": true}`)},
-				event.MessageAppended{Text: "It is "}, event.MessageAppended{Text: "ready."}, event.MessageCompleted{Text: "It is ready."},
+				event.MessageAppended{Text: "It is "},
+				event.MessageAppended{Text: "ready."},
+				event.MessageCompleted{Text: "It is ready."},
 				event.TurnCompleted{},
 			},
 			result{0, "It is ready.\n", "> inspect_pr {\"n\":42}\n< inspect_pr {\"ready\":true}\n"},

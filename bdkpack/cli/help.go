@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ type helpOptions struct {
 	json bool
 }
 
-func newHelpCmd(io *IO, root *cobra.Command) *cobra.Command {
+func newHelpCmd(o *IO, root *cobra.Command) *cobra.Command {
 	opts := helpOptions{root: root}
 	cmd := &cobra.Command{
 		Use:     "help [command]",
@@ -27,7 +28,7 @@ func newHelpCmd(io *IO, root *cobra.Command) *cobra.Command {
 		Args:    arguments(cobra.ArbitraryArgs),
 		RunE: func(_ *cobra.Command, args []string) error {
 			opts.path = args
-			return helpRun(io, opts)
+			return helpRun(o, opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.all, "all", false, "explain every command with all its flags")
@@ -35,7 +36,7 @@ func newHelpCmd(io *IO, root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func helpRun(io *IO, opts helpOptions) error {
+func helpRun(o *IO, opts helpOptions) error {
 	cmd, rest, err := opts.root.Find(opts.path)
 	if err != nil || len(rest) > 0 {
 		return cmp.Or(knownCommand(opts.root, opts.path), err)
@@ -43,20 +44,20 @@ func helpRun(io *IO, opts helpOptions) error {
 	cmd.InitDefaultHelpFlag()
 	switch {
 	case opts.all && opts.json:
-		return writeJSON(io.Out, describeAll(opts.root))
+		return writeJSON(o.Out, describeAll(opts.root))
 	case opts.json:
-		return writeJSON(io.Out, describe(cmd))
+		return writeJSON(o.Out, describe(cmd))
 	case opts.all:
-		return helpAll(io, opts.root)
+		return helpAll(o, opts.root)
 	}
 	return cmd.Help()
 }
 
 // helpAll prints the help of every command.
-func helpAll(io *IO, root *cobra.Command) error {
+func helpAll(o *IO, root *cobra.Command) error {
 	for i, cmd := range visible(root) {
 		if i > 0 {
-			fmt.Fprint(io.Out, "\n"+strings.Repeat("-", 72)+"\n\n")
+			fmt.Fprint(o.Out, "\n"+strings.Repeat("-", 72)+"\n\n")
 		}
 		cmd.InitDefaultHelpFlag()
 		if err := cmd.Help(); err != nil {
@@ -109,7 +110,7 @@ func describeAll(root *cobra.Command) commandDoc {
 	return doc
 }
 
-func writeJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

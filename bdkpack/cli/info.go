@@ -65,25 +65,25 @@ func infoRun(ctx context.Context, io *IO, opts infoOptions) error {
 // description is what an agent program says about its agents, as far as it is shown to people.
 type description struct {
 	Agents []struct {
-		Slug        string
-		Name        string
-		Description string
-		Model       string
-		Fallbacks   []string
-		Tools       []toolDescription
-		Diagnostics diag.List
-	}
+		Slug        string            `json:"slug"`
+		Name        string            `json:"name"`
+		Description string            `json:"description"`
+		Model       string            `json:"model"`
+		Fallbacks   []string          `json:"fallbacks"`
+		Tools       []toolDescription `json:"tools"`
+		Diagnostics diag.List         `json:"diagnostics"`
+	} `json:"agents"`
 }
 
 type toolDescription struct {
-	Name        string
-	Description string
-	Effect      string
-	Source      string
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Effect      string `json:"effect"`
+	Source      string `json:"source"`
 	InputSchema struct {
-		Properties map[string]json.RawMessage
-		Required   []string
-	}
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	} `json:"inputSchema"`
 }
 
 func (d description) text(program *maingen.Program) string {

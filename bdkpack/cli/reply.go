@@ -53,6 +53,7 @@ func (r *reply) show(e event.Event) (done bool, err error) {
 		r.endLine()
 		d, _ := event.Decode[event.TurnFailed](e) // without its data it still failed
 		return true, fmt.Errorf("the turn failed: %s", d.Message)
+	default: // of no interest here
 	}
 	return false, nil
 }

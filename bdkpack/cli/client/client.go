@@ -188,7 +188,10 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ke
 
 // answerError returns what a server says about a failure.
 func answerError(res *http.Response) error {
-	var envelope struct{ Error, Message string }
+	var envelope struct {
+		Error   string `json:"error"`
+		Message string `json:"message"`
+	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil || json.Unmarshal(text, &envelope) != nil || envelope.Error == "" {
 		return fmt.Errorf("the server answers %s", res.Status)

@@ -24,8 +24,8 @@ func (s *supervisor) spawn(program Program) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the pipe for readiness: %w", err)
 	}
-	defer told.Close()                                                              //nolint:errcheck // the program has its own
-	cmd := exec.CommandContext(context.Background(), program.Path, program.Args...) //nolint:gosec // it runs what was built
+	defer told.Close() //nolint:errcheck // the program has its own
+	cmd := exec.CommandContext(context.Background(), program.Path, program.Args...)
 	cmd.Env, cmd.Dir = program.Env, program.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.alive, s.opts.Stdout, s.opts.Stderr
 	cmd.ExtraFiles = []*os.File{s.socket, told}

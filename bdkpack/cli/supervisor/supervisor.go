@@ -95,8 +95,8 @@ func Run(ctx context.Context, socket *os.File, programs <-chan Program, opts *Op
 	if err != nil {
 		return fmt.Errorf("making the lifeline of the programs: %w", err)
 	}
-	defer alive.Close()
-	defer lifeline.Close()
+	defer alive.Close()    //nolint:errcheck // nothing was written
+	defer lifeline.Close() //nolint:errcheck // nothing was written
 	s := &supervisor{
 		opts: opts.withDefaults(), socket: socket, alive: alive,
 		procs: map[*process]struct{}{}, ready: make(chan *process), exited: make(chan *process),

@@ -66,6 +66,7 @@ func serve() {
 			open.Add(1)
 		case http.StateClosed:
 			open.Done()
+		default:
 		}
 	}}
 	served := make(chan struct{})
