@@ -132,7 +132,7 @@ func escape(raw []byte, at int) int64 {
 	if err != nil {
 		return -1
 	}
-	return int64(c) //nolint:gosec // four hexadecimal digits
+	return int64(c)
 }
 
 // text returns a field that is a string. It refuses NUL, which no store and no model keeps.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ type exchange struct {
 // ServeHTTP implements [http.Handler].
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{endpoint: e, w: &response{ResponseWriter: w}, r: r, began: e.opts.Clock.Now(), id: r.Header.Get("X-Request-Id")}
-	if !regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`).MatchString(x.id) {
+	if x.id == "" || len(x.id) > 128 || !plain(strings.ReplaceAll(x.id, ".", "")) {
 		x.id = e.opts.NewID()
 	}
 	h := w.Header()
@@ -116,9 +115,19 @@ func (x *exchange) own() error {
 // validID reports whether id can be a session's, so that nothing else reaches the store.
 func validID(id string) bool {
 	name, ok := strings.CutPrefix(id, "ses_")
-	return ok && name != "" && len(name) <= 100 && !strings.ContainsFunc(name, func(c rune) bool {
-		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-')
-	})
+	return ok && name != "" && len(name) <= 100 && plain(name)
+}
+
+// plain reports whether s has only ASCII letters, digits, _ and -.
+func plain(s string) bool {
+	for _, c := range s {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // fail answers with the envelope of err, or cuts the connection if the answer has begun.
@@ -179,7 +188,7 @@ func (x *exchange) log(level slog.Level, message string, attrs ...slog.Attr) {
 			all = append(all, a)
 		}
 	}
-	x.opts.Log.LogAttrs(ctx, level, message, append(all, attrs...)...)
+	x.opts.Log.LogAttrs(ctx, level, message, append(all, attrs...)...) //nolint:sloglint // the callers pass literals
 }
 
 // json answers with v.

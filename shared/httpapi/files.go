@@ -86,7 +86,7 @@ func checkPath(p string) error {
 	case strings.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return errors.New("contains a control character")
 	case p == "." || !fs.ValidPath(p):
-		return errors.New("is not clean: leave out empty segments, . and ..")
+		return errors.New("is not clean: leave out . and .. and empty segments")
 	}
 	return nil
 }

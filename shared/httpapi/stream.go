@@ -139,54 +139,73 @@ func (x *exchange) replay(ctx context.Context, out *lines, cursor *session.Curso
 // follow sends the log and what is appended to it, until the session has ended, the reader or the host goes away, or the
 // stream is too old or idle.
 func (x *exchange) follow(ctx context.Context, out *lines, cursor *session.Cursor) error {
-	now := x.opts.Clock.Now
-	opened := now()
-	written, active := opened, opened
+	t := x.opts.Clock.Now()
+	f := follower{exchange: x, out: out, opened: t, written: t, active: t}
 	if err := out.flush(); err != nil {
 		return err
 	}
-	for {
+	for ctx.Err() == nil {
 		events, err := out.page(ctx, cursor)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the reader or the host goes away: a clean end
+			}
 			return err
-		case len(events) > 0:
-			if err := errors.Join(out.add(events), out.write(), out.flush()); err != nil {
-				return err
-			}
-			written, active = now(), now()
-			if ends(events[len(events)-1].Type) {
-				return nil
-			}
-		case now().Sub(written) >= x.opts.Heartbeat:
-			out.buf.WriteByte('\n')
-			if err := errors.Join(out.write(), out.flush()); err != nil {
-				return err
-			}
-			written = now()
 		}
-		t := now()
-		if expired(t, opened, x.opts.MaxStream) {
+		if done, err := f.deliver(events); done || err != nil {
+			return err
+		}
+		if f.over(ctx) {
 			return nil
-		}
-		if expired(t, active, x.opts.IdleClose) {
-			row, err := x.agent.Sessions().Get(ctx, x.row.ID)
-			if err != nil || row.Turn.ID == "" {
-				return nil //nolint:nilerr // the session is gone, and so is the stream
-			}
-			active = t
 		}
 		if len(events) == 0 {
-			x.wait(ctx, cursor, t, x.due(written, opened, active))
+			f.wait(ctx, cursor)
 		}
 	}
+	return nil
 }
 
-// ends reports whether no event comes behind one of this type.
-func ends(t event.Type) bool {
-	return t == event.TypeSessionCompleted || t == event.TypeSessionFailed
+// follower is a stream that follows its log.
+type follower struct {
+	*exchange
+
+	out     *lines
+	opened  time.Time
+	written time.Time // when something was sent last
+	active  time.Time // when an event was sent last, or a turn was seen to run
+}
+
+// deliver sends events, or a heartbeat if there are none for too long. It reports whether no event can follow.
+func (f *follower) deliver(events []event.Event) (done bool, err error) {
+	t := f.opts.Clock.Now()
+	switch {
+	case len(events) > 0:
+		if err := f.out.add(events); err != nil {
+			return false, err
+		}
+		last := events[len(events)-1].Type
+		done, f.active = last == event.TypeSessionCompleted || last == event.TypeSessionFailed, t
+	case expired(t, f.written, f.opts.Heartbeat):
+		f.out.buf.WriteByte('\n')
+	default:
+		return false, nil
+	}
+	f.written = t
+	return done, f.out.flush()
+}
+
+// over reports whether the stream is too old, or idle without a turn that runs.
+func (f *follower) over(ctx context.Context) bool {
+	t := f.opts.Clock.Now()
+	if expired(t, f.opened, f.opts.MaxStream) {
+		return true
+	}
+	if !expired(t, f.active, f.opts.IdleClose) {
+		return false
+	}
+	row, err := f.agent.Sessions().Get(ctx, f.row.ID)
+	f.active = t
+	return err != nil || row.Turn.ID == "" // without its session, the stream is over too
 }
 
 // expired reports whether a limit, 0 for none, is over since a time.
@@ -194,23 +213,18 @@ func expired(now, since time.Time, limit time.Duration) bool {
 	return limit > 0 && now.Sub(since) >= limit
 }
 
-// due returns when a stream has to do something although no event comes.
-func (x *exchange) due(written, opened, active time.Time) time.Time {
-	due := written.Add(x.opts.Heartbeat)
-	if end := opened.Add(x.opts.MaxStream); x.opts.MaxStream > 0 && end.Before(due) {
+// wait returns when there may be more to read, when something is due without an event, or at the end of ctx.
+func (f *follower) wait(ctx context.Context, cursor *session.Cursor) {
+	due := f.written.Add(f.opts.Heartbeat)
+	if end := f.opened.Add(f.opts.MaxStream); f.opts.MaxStream > 0 && end.Before(due) {
 		due = end
 	}
-	if end := active.Add(x.opts.IdleClose); x.opts.IdleClose > 0 && end.Before(due) {
+	if end := f.active.Add(f.opts.IdleClose); f.opts.IdleClose > 0 && end.Before(due) {
 		due = end
 	}
-	return due
-}
-
-// wait returns when there may be more to read, when it is due, or at the end of ctx.
-func (x *exchange) wait(ctx context.Context, cursor *session.Cursor, now, due time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, due.Sub(now))
+	ctx, cancel := context.WithTimeout(ctx, due.Sub(f.opts.Clock.Now()))
 	defer cancel()
-	_ = cursor.Wait(ctx) // the caller finds out why
+	_ = cursor.Wait(ctx) // the caller finds out why it returned
 }
 
 // lines writes events to a client, many at once.
@@ -266,8 +280,11 @@ func (l *lines) write() error {
 	return l.gone(err)
 }
 
-// flush has the client get what was written, where the host can do so.
+// flush sends what was kept and has the client get it at once, where the host can do so.
 func (l *lines) flush() error {
+	if err := l.write(); err != nil {
+		return err
+	}
 	l.x.extend()
 	err := http.NewResponseController(l.x.w).Flush()
 	if errors.Is(err, http.ErrNotSupported) {

@@ -149,18 +149,22 @@ func TestStreamsEnd(t *testing.T) {
 	}{
 		{name: "when too old", opts: httpapi.Options{MaxStream: 14 * time.Minute}, want: 14 * time.Minute},
 		{name: "when idle, after the turn", opts: httpapi.Options{IdleClose: time.Minute}, act: func(t *testing.T, w *session.Writer) {
+			t.Helper()
 			time.Sleep(90 * time.Second) // the turn runs: no end yet
 			finish(t, w, event.TurnCompleted{}, event.SessionWaiting{})
 		}, want: time.Minute},
 		{name: "when the host closes", close: true},
 		{name: "with a task session", mode: session.Task, act: func(t *testing.T, w *session.Writer) {
+			t.Helper()
 			finish(t, w, event.TurnCompleted{}, event.SessionCompleted{})
 		}},
 		{name: "with a failed task session", mode: session.Task, act: func(t *testing.T, w *session.Writer) {
+			t.Helper()
 			finish(t, w, event.TurnFailed{}, event.SessionFailed{})
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				closing := make(chan struct{})
 				tc.opts.Closing = closing
@@ -428,4 +432,133 @@ func TestLargeBodiesAreAnswered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pipes is a listener whose connections stay in a synctest bubble.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { close(p.closed); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestDeadlinesAreOfOneWrite: a connection lives longer than a write may take, in a stream and between requests.
+func TestDeadlinesAreOfOneWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent := newAgent("demo")
+		acc, w := agent.begin(t, "ann", session.Chat)
+		p := &pipes{make(chan net.Conn), make(chan struct{})}
+		server := http.Server{Handler: newClient(t, httpapi.Options{WriteTimeout: time.Second}, agent).h, ReadHeaderTimeout: time.Second}
+		go func() { _ = server.Serve(p) }()
+		defer server.Close()
+		conn, far := net.Pipe()
+		p.conns <- far
+		in := bufio.NewReader(conn)
+		send := func(s string) {
+			if _, err := conn.Write([]byte(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer := func(want int) {
+			t.Helper()
+			res, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if res.StatusCode != want {
+				t.Fatalf("got %v; want %d", res, want)
+			}
+			var body bytes.Buffer
+			if _, err := body.ReadFrom(res.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send("GET /v1/health HTTP/1.1\r\nHost: h\r\n\r\n")
+		answer(200)
+		time.Sleep(time.Hour)
+		send("POST /demo/v1/session HTTP/1.1\r\nHost: h\r\nX-Caller: ann\r\nContent-Type: application/json\r\nContent-Length: 15\r\nExpect: 100-continue\r\n\r\n")
+		answer(100)
+		send(`{"message":"x"}`)
+		answer(202)
+		time.Sleep(time.Hour)
+		send("GET /demo/v1/session/" + acc.SessionID + "/stream HTTP/1.1\r\nHost: h\r\nX-Caller: ann\r\n\r\n")
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body := bufio.NewReader(res.Body)
+		beats := 0
+		for beats < 100 {
+			line, err := body.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "\n" {
+				beats++
+			}
+		}
+		finish(t, w, event.TurnCompleted{}, event.SessionWaiting{})
+		if line, err := body.ReadString('\n'); err != nil || !strings.Contains(line, "turn.completed") {
+			t.Errorf("after %d heartbeats: got %q, error %v", beats, line, err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestABodyThatBreaksOffIsRefused(t *testing.T) {
+	t.Parallel()
+	addr, _ := serve(t, newClient(t, httpapi.Options{}, newAgent("demo")).h)
+	conn := dial(t, addr, "POST /demo/v1/session HTTP/1.1\r\nHost: h\r\nX-Caller: ann\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{")
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %d; want 400", res.StatusCode)
+	}
+}
+
+func TestManyClients(t *testing.T) {
+	t.Parallel()
+	agent := newAgent("demo")
+	c := newClient(t, httpapi.Options{}, agent)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			who := fmt.Sprint("caller", i)
+			for range 10 {
+				a := c.do("POST", "/demo/v1/session", `{"message":"one"}`, "X-Caller", who)
+				path := "/demo/v1/session/" + a.text("sessionId")
+				b := c.do("POST", path, `{"message":"two","continuationToken":`+quoted(a.text("continuationToken"))+`}`, "X-Caller", who)
+				s := c.do("GET", path+"/stream?follow=false", "", "X-Caller", who)
+				if a.status != 202 || b.status != 202 || strings.Count(s.raw, "message.received") != 2 {
+					t.Errorf("got %d, %d, %s", a.status, b.status, s.raw)
+				}
+			}
+			if got := c.do("GET", "/demo/v1/sessions", "", "X-Caller", who).body["sessions"].([]any); len(got) != 10 {
+				t.Errorf("%s has %d sessions; want 10", who, len(got))
+			}
+		})
+	}
+	wg.Wait()
 }
