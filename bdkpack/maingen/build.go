@@ -178,6 +178,8 @@ func (j *job) diagnose(stderr string) diag.List {
 		line = strings.TrimRight(line, "\r\n")
 		m := pattern.FindStringSubmatch(line)
 		switch {
+		case m != nil && strings.HasPrefix(j.absolute(m[1]), j.dir):
+			rest = append(rest, m[4]) // the author did not write it
 		case m != nil:
 			found = append(found, j.compileError(m))
 		case line != "" && !strings.HasPrefix(line, "# ") && !packageLine(line) && !strings.HasPrefix(line, "go: downloading "):
@@ -195,16 +197,21 @@ func (j *job) diagnose(stderr string) diag.List {
 
 func (j *job) helpModule(stderr string) string {
 	if !incomplete(stderr) {
-		return ""
+		return "check that go.mod requires the version of " + project.BDKModule + " that this command has; `bdk version` prints it"
 	}
 	return "run `go get -tool " + project.CommandPackage + "`, so that the module knows all that the program needs; with vendoring, then run `go mod vendor`"
 }
 
-func (j *job) compileError(m []string) diag.Diagnostic {
-	pos := diag.Pos{File: m[1]}
-	if !filepath.IsAbs(pos.File) {
-		pos.File = filepath.Join(j.ws.Module.Dir, pos.File)
+// absolute returns a path as go build writes it without reference to where it was run.
+func (j *job) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
+	return filepath.Join(j.ws.Module.Dir, path)
+}
+
+func (j *job) compileError(m []string) diag.Diagnostic {
+	pos := diag.Pos{File: j.absolute(m[1])}
 	pos.Line, _ = strconv.Atoi(m[2]) // digits
 	pos.Col, _ = strconv.Atoi(m[3])
 	src, _ := os.ReadFile(pos.File) // without a source there is no excerpt

@@ -95,10 +95,10 @@ func (l *loader) requiresBDK(g graph) bool {
 	if p != nil && p.Error == nil {
 		return true
 	}
-	what := "the module does not require " + bdkModule
+	what := "the module does not require " + BDKModule
 	help := "run `go get " + bdkPackage + "` in the folder of this go.mod"
 	if p != nil && !strings.Contains(p.Error.Err, "no required module provides") && !strings.Contains(p.Error.Err, "is not in std") {
-		what, help = "the module's "+bdkModule+" cannot be used: "+firstLine(p.Error.Err), "run `go mod tidy` in the folder of this go.mod"
+		what, help = "the module's "+BDKModule+" cannot be used: "+firstLine(p.Error.Err), "run `go mod tidy` in the folder of this go.mod"
 	}
 	l.fail(codeNoBDK, diag.Pos{File: filepath.Join(l.ws.Module.Dir, "go.mod")}, help, "%s", what)
 	return false
@@ -142,7 +142,7 @@ func (l *loader) splitPos(line string) (diag.Pos, string, bool) {
 func (l *loader) typeCheck(ctx context.Context, g graph, reach []string) (map[string]*packages.Package, error) {
 	own := slices.DeleteFunc(slices.Clone(reach), func(path string) bool {
 		p := g[path]
-		return !p.local() || path == bdkPackage || strings.HasPrefix(path, bdkModule+"/shared/")
+		return !p.local() || path == bdkPackage || strings.HasPrefix(path, BDKModule+"/shared/")
 	})
 	checked := map[string]*packages.Package{}
 	if len(own) > 0 {

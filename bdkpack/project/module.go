@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	bdkModule  = "github.com/bdk-lambda/bdk"
-	bdkPackage = bdkModule + "/bdkpack/bdk"
+	// BDKModule is the module that an author's module requires.
+	BDKModule = "github.com/bdk-lambda/bdk"
 
 	// HostPackage is what a generated program calls.
-	HostPackage = bdkModule + "/shared/host/localhost"
+	HostPackage = BDKModule + "/shared/host/localhost"
 
 	// CommandPackage is the bdk command.
-	CommandPackage = bdkModule + "/bdkpack/cmd/bdk"
+	CommandPackage = BDKModule + "/bdkpack/cmd/bdk"
+
+	bdkPackage = BDKModule + "/bdkpack/bdk"
 )
 
 // findModule finds the go.mod of the agents. It says whether there is one that all of them share.

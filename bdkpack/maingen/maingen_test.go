@@ -1,0 +1,76 @@
+package maingen_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/bdkpack/project"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+
+func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
+	t.Parallel()
+	def := func(pkg, name, file string) project.Definition {
+		return project.Definition{Package: pkg, Var: name, File: file}
+	}
+	config, text := def("example.com/a/bot", "Agent", "bot/agent.go"), def("example.com/b/agent", "Instructions", "agent/instructions.go")
+	for name, agents := range map[string][]project.Agent{
+		"markdown_only": {{Slug: "quiet", Instructions: project.Instructions{Text: "Say `nothing`.\n\n\"Ever\"."}}},
+		"two_agents": {
+			{
+				Slug: "a", Config: &config, Instructions: project.Instructions{Text: "A"},
+				Tools: []project.Tool{
+					{Name: "greet", Definition: def("example.com/a/bot/tools", "Greet", "bot/tools/greet.go")},
+					{Name: "wave", Definition: def("example.com/a/bot/tools", "WaveBack", "bot/tools/wave.go")},
+				},
+			},
+			{
+				Slug: "b", Instructions: project.Instructions{Definition: &text},
+				Tools: []project.Tool{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := maingen.Generate(agents)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", "generated", name+".go.golden")
+			if *update {
+				if err := os.WriteFile(golden, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("generated text (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzGeneratedProgramIsGoWhateverTheInstructionsSay(f *testing.F) {
+	for _, seed := range []string{"", "plain", "`\"\\\n", "\x00\xff\u2028", "}))}; func init() {"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		src, err := maingen.Generate([]project.Agent{{Slug: "a", Instructions: project.Instructions{Text: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(src), "\n"); n > 20 {
+			t.Errorf("the text has spilled into the program: %d lines\n%s", n, src)
+		}
+	})
+}
