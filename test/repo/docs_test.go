@@ -44,7 +44,27 @@ func TestLinkedFileRuleSeesPlantedFaults(t *testing.T) {
 	)
 }
 
+func TestEveryDependencyHasAReason(t *testing.T) {
+	t.Parallel()
+	noProblems(t, dependencyProblems(tracked(t)))
+}
+
+func TestDependencyRuleSeesPlantedFaults(t *testing.T) {
+	t.Parallel()
+	wantProblems(t, dependencyProblems(plant(map[string]string{
+		"go.mod": "module m\n\nrequire a.org/single v1.0.0\n\nrequire (\n\ta.org/known v1.0.0\n\ta.org/new v1.0.0\n\ta.org/far v1.0.0 // indirect\n)\n",
+		"DESIGN.md": "| module | used by | reason |\n|---|---|---|\n| `a.org/known` | `x` | it helps |\n| `a.org/gone` | `x` | it helped |\n" +
+			"| `a.org/new` | `x` | |\n\nSee `a.org/single`.\n",
+	})),
+		"DESIGN.md: a.org/gone is not a direct requirement of go.mod",
+		"DESIGN.md: no reason is given for a.org/new",
+		"DESIGN.md: no reason is given for a.org/single",
+	)
+}
+
 var (
+	requirement = regexp.MustCompile(`^(?:require )?\s*([a-z][\w.-]*\.[a-z]+/\S+) v\S+$`)
+	reason      = regexp.MustCompile("^\\| `([^`]+)` \\| [^|]+ \\| *[^| ][^|]*\\|$")
 	target      = regexp.MustCompile(`^([a-z][\w-]*):([^=]|$)`)
 	makeCommand = regexp.MustCompile("(?:^|`)(?:\\$ )?(?:\\w+=\\S+ )*make +([a-z][\\w-]*)")
 	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -74,6 +94,35 @@ func commandProblems(tree fstest.MapFS) []string {
 		}
 	}
 	return problems
+}
+
+// dependencyProblems compares the direct requirements of go.mod with the reasons in DESIGN.md.
+func dependencyProblems(tree fstest.MapFS) []string {
+	required, reasons := captures(tree, "go.mod", requirement), captures(tree, "DESIGN.md", reason)
+	var problems []string
+	for _, mod := range reasons {
+		if !slices.Contains(required, mod) {
+			problems = append(problems, "DESIGN.md: "+mod+" is not a direct requirement of go.mod")
+		}
+	}
+	for _, mod := range required {
+		if !slices.Contains(reasons, mod) {
+			problems = append(problems, "DESIGN.md: no reason is given for "+mod)
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// captures returns what the first group of the pattern matches in the lines of a file.
+func captures(tree fstest.MapFS, name string, pattern *regexp.Regexp) []string {
+	var found []string
+	for _, line := range lines(tree[name].Data) {
+		if match := pattern.FindStringSubmatch(line); match != nil {
+			found = append(found, match[1])
+		}
+	}
+	return found
 }
 
 // linkProblems checks that links from document to document, or to a folder, lead somewhere.
