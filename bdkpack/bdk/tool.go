@@ -1,11 +1,14 @@
 package bdk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -15,11 +18,11 @@ import (
 // Tool is a typed action the model can call. [DefineTool] makes one; the zero Tool is a mistake that `bdk validate` reports.
 // A Tool is immutable and safe for concurrent use.
 type Tool struct {
-	spec   ToolSpec
-	input  json.RawMessage
-	decode func(json.RawMessage) error // validates typed input; nil for raw input
-	run    func(context.Context, *Call, json.RawMessage) (any, error)
-	err    error
+	spec  ToolSpec
+	input json.RawMessage
+	check func(json.RawMessage) error
+	run   func(context.Context, *Call, json.RawMessage) (any, error)
+	err   error
 }
 
 // ToolSpec says what a tool is. Only Description is required.
@@ -33,8 +36,9 @@ type ToolSpec struct {
 	// Effect says whether a call changes anything outside the session. Default: [Write].
 	Effect Effect
 
-	// InputSchema is a JSON Schema of type object. Default: inferred from the input type. With an input of type
-	// json.RawMessage it is passed to the model as it is and the input is not validated.
+	// InputSchema is a JSON Schema of type object. Default: inferred from the input type. Its defaults are not applied
+	// and its formats are not checked. With an input of type json.RawMessage it is passed to the model as it is and the
+	// input is not validated.
 	InputSchema json.RawMessage
 
 	// OutputSchema is a JSON Schema that describes the result to clients; results are not checked against it.
@@ -68,9 +72,15 @@ type effectFunc func(json.RawMessage) EffectKind
 
 func (f effectFunc) effect(input json.RawMessage) EffectKind { return f(input) }
 
-// EffectOf returns an Effect that depends on the input of the call. Input that does not fit In counts as a write.
+// EffectOf returns an Effect that depends on the input of the call. Input that does not fit In, a panic of the function and
+// an answer other than Read count as a write. The function is called concurrently.
 func EffectOf[In any](of func(In) EffectKind) Effect {
-	return effectFunc(func(input json.RawMessage) EffectKind {
+	return effectFunc(func(input json.RawMessage) (kind EffectKind) {
+		defer func() {
+			if recover() != nil || kind != Read {
+				kind = Write
+			}
+		}()
 		var in In
 		if json.Unmarshal(input, &in) != nil {
 			return Write
@@ -79,29 +89,31 @@ func EffectOf[In any](of func(In) EffectKind) Effect {
 	})
 }
 
-// DefineTool returns a tool that runs the given function.
+// DefineTool returns a tool that runs the given function, which is called concurrently.
 //
-// The input schema is inferred from In, a struct: every field without omitempty is required, the tag jsonschema is its
-// description, and other properties are refused. Input is validated before run is called; the error names the field.
-// With In = json.RawMessage the input arrives as the model sent it, a JSON object.
+// The input schema is inferred from In, a struct, a pointer to one, or a map. A field is optional if it has omitempty or
+// omitzero or is a pointer, the tag jsonschema describes it, and other properties than the fields are refused. Input is
+// validated before run is called; the error names each field that is wrong. A field of type time.Time is sent as RFC 3339,
+// []byte as base64, time.Duration as nanoseconds, json.RawMessage as any JSON.
+//
+// With In = json.RawMessage, or another type of bytes, the input arrives as the model sent it, a JSON object. The
+// function may keep and change it.
 //
 // A result of type string is shown to the model verbatim; anything else as JSON. An error, or a panic, becomes an error
 // result that the model reads; it ends neither the turn nor the host.
 func DefineTool[In, Out any](spec ToolSpec, run func(context.Context, *Call, In) (Out, error)) Tool {
-	t := Tool{spec: spec, input: spec.InputSchema}
-	_, raw := any(*new(In)).(json.RawMessage)
-	switch {
-	case run == nil:
-		t.err = errors.New("the function of the tool is nil")
-	case raw && len(spec.InputSchema) == 0:
-		t.input = json.RawMessage(`{"type":"object"}`)
-	case raw:
-		t.err = schema.CheckObject(spec.InputSchema)
-	default:
-		t.input, t.decode, t.err = typedInput[In](spec.InputSchema)
+	input, read, err := readerOf[In](spec.InputSchema)
+	t := Tool{spec: spec, input: input, err: errors.Join(err, spec.check())}
+	if run == nil {
+		t.err = errors.Join(t.err, errors.New("the function of the tool is nil"))
+		return t
+	}
+	t.check = func(input json.RawMessage) error {
+		_, err := read(input, true)
+		return err
 	}
 	t.run = func(ctx context.Context, call *Call, input json.RawMessage) (any, error) {
-		in, err := decodeInput[In](input, raw)
+		in, err := read(input, false)
 		if err != nil {
 			return nil, err
 		}
@@ -110,24 +122,61 @@ func DefineTool[In, Out any](spec ToolSpec, run func(context.Context, *Call, In)
 	return t
 }
 
-// typedInput returns the input schema of In, or the given one, and its validation.
-func typedInput[In any](given json.RawMessage) (json.RawMessage, func(json.RawMessage) error, error) {
+// readerOf returns the input schema of a tool, inferred from In if none is given, and what reads input as an In,
+// validating it if asked to.
+func readerOf[In any](given json.RawMessage) (json.RawMessage, func(input json.RawMessage, validate bool) (In, error), error) {
+	if isBytes(reflect.TypeFor[In]()) {
+		if len(given) == 0 {
+			given = json.RawMessage(`{"type":"object"}`)
+		}
+		return given, func(input json.RawMessage, _ bool) (in In, err error) {
+			reflect.ValueOf(&in).Elem().SetBytes(bytes.Clone(input))
+			return in, nil
+		}, inputError(schema.CheckObject(given))
+	}
 	s, err := schema.For[In](given)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, inputError(err)
 	}
-	return s.JSON(), s.Validate, nil
+	return s.JSON(), func(input json.RawMessage, validate bool) (in In, err error) {
+		if validate {
+			if err := s.Validate(input); err != nil {
+				return in, err
+			}
+		}
+		return schema.Decode[In](s, input)
+	}, nil
 }
 
-func decodeInput[In any](input json.RawMessage, raw bool) (in In, err error) {
-	if raw {
-		*any(&in).(*json.RawMessage) = input //nolint:forcetypeassert // DefineTool found that In is json.RawMessage
-		return in, nil
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
+func inputError(err error) error {
+	if err == nil {
+		return nil
 	}
-	if err := json.Unmarshal(input, &in); err != nil {
-		return in, fmt.Errorf("reading the input: %w", err)
+	return fmt.Errorf("the input: %w", err)
+}
+
+// check returns what is wrong with the spec, but for its InputSchema.
+func (s ToolSpec) check() error {
+	var errs []error
+	if strings.TrimSpace(s.Description) == "" {
+		errs = append(errs, errors.New("the tool has no Description: tell the model what it does and when to use it"))
 	}
-	return in, nil
+	if kind, ok := s.Effect.(EffectKind); ok && kind != Read && kind != Write {
+		errs = append(errs, fmt.Errorf("the Effect %q is neither bdk.Read nor bdk.Write", kind))
+	}
+	if s.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("the Timeout is %s: leave it out for 10 minutes", s.Timeout))
+	}
+	if len(s.OutputSchema) > 0 {
+		if err := schema.CheckObject(s.OutputSchema); err != nil {
+			errs = append(errs, fmt.Errorf("the OutputSchema: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Spec returns what the tool was defined with, with Effect and Timeout set to their defaults if they were not given.
@@ -140,37 +189,46 @@ func (t Tool) Spec() ToolSpec {
 	return s
 }
 
-// InputSchema returns the JSON Schema the model sees.
+// InputSchema returns the JSON Schema the model sees, nil if the definition is wrong. Do not change the bytes.
 func (t Tool) InputSchema() json.RawMessage { return t.input }
 
-// Err returns what is wrong with the definition, nil if nothing is.
+// Err returns all that is wrong with the definition, one mistake a line; nil if nothing is.
 func (t Tool) Err() error {
-	switch {
-	case t.err != nil:
-		return t.err
-	case t.run == nil:
+	if t.err == nil && t.run == nil {
 		return errors.New("the tool is empty: define it with bdk.DefineTool")
-	case t.spec.Description == "":
-		return errors.New("the tool has no Description: tell the model what it does and when to use it")
 	}
-	return nil
+	return t.err
 }
 
-// CheckInput returns what is wrong with an input, naming the field, nil if nothing is.
+// CheckInput returns what is wrong with an input; nil if nothing is. It must be one JSON object, of at most 1 MiB, in which
+// no key appears twice; with typed input it must also match the schema and fit the type. The error has one line for each
+// fault that names the field and what to send.
 func (t Tool) CheckInput(input json.RawMessage) error {
-	if t.decode == nil {
-		return nil
+	if err := t.Err(); err != nil {
+		return err
 	}
-	return t.decode(input)
+	if err := schema.Object(input); err != nil {
+		return err
+	}
+	return t.check(input)
 }
 
-// EffectOf returns the effect of a call with this input, which CheckInput has accepted.
-func (t Tool) EffectOf(input json.RawMessage) EffectKind { return t.Spec().Effect.effect(input) }
+// EffectOf returns the effect of a call with this input, which CheckInput has accepted. In doubt it is [Write].
+func (t Tool) EffectOf(input json.RawMessage) EffectKind {
+	if t.Spec().Effect.effect(input) == Read {
+		return Read
+	}
+	return Write
+}
 
-// Run runs the tool with an input that CheckInput has accepted. The result is what the function returned.
+// Run runs the tool with an input that CheckInput has accepted. The result is what the function returned; a panic of the
+// function is not caught. A nil call stands for the zero Call.
 func (t Tool) Run(ctx context.Context, call *Call, input json.RawMessage) (any, error) {
 	if err := t.Err(); err != nil {
 		return nil, err
+	}
+	if call == nil {
+		call = &Call{}
 	}
 	return t.run(ctx, call, input)
 }

@@ -13,7 +13,7 @@ import (
 func suggest(s *jsonschema.Schema, name string, missing []string) string {
 	known := slices.Sorted(maps.Keys(s.Properties))
 	known = slices.DeleteFunc(known, func(k string) bool { return isFalse(s.Properties[k]) })
-	best, least := "", (len(name)+1)/3+1
+	best, least := "", 1+min(len(name)/2, 3) // a slip in a short name, up to three in a long one
 	for _, candidate := range append(slices.Clone(missing), known...) {
 		if d := distance(fold(name), fold(candidate)); d < least {
 			best, least = candidate, d
