@@ -32,7 +32,7 @@ func TestIndexes(t *testing.T) {
 		}
 	}
 	want := `{"ok":true,"agents":[{"slug":"one","name":"one","url":"http://example.com/one/v1"},` +
-		`{"slug":"two","name":"\u003cscript\u003ealert(\"x\")\u003c/script\u003e","description":"a \u0026 b","url":"http://example.com/two/v1"}]}` + "\n"
+		`{"slug":"two","name":"<script>alert(\"x\")</script>","description":"a & b","url":"http://example.com/two/v1"}]}` + "\n"
 	if diff := cmp.Diff(want, c.do("GET", "/v1/agents", "").raw); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

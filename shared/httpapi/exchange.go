@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -171,7 +172,7 @@ func (x *exchange) end() {
 	if x.route.Pattern == "/v1/health" || x.route.Pattern == "/v1/logs" { // polled
 		level = slog.LevelDebug
 	}
-	x.log(level, "request", slog.Int("status", x.w.status), slog.Duration("duration", x.opts.Clock.Now().Sub(x.began)), slog.Bool("cut", x.broken))
+	x.log(level, "request", slog.Int("status", x.w.status), slog.Duration("duration", x.opts.Clock.Now().Sub(x.began)))
 	if x.broken {
 		panic(http.ErrAbortHandler)
 	}
@@ -193,16 +194,20 @@ func (x *exchange) log(level slog.Level, message string, attrs ...slog.Attr) {
 
 // json answers with v.
 func (x *exchange) json(status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // nobody may take it for a page: see the content type and nosniff
+	if err := enc.Encode(v); err != nil {
 		x.log(slog.LevelError, "answer is not JSON", slog.Any("error", err))
-		status, body = http.StatusInternalServerError, []byte(`{"ok":false,"error":"internal","message":"the answer could not be written"}`)
+		status = http.StatusInternalServerError
+		body.Reset()
+		body.WriteString(`{"ok":false,"error":"internal","message":"the answer could not be written"}` + "\n")
 	}
 	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	x.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	x.extend()
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(append(body, '\n')) // the reader is gone: nobody to tell
+	_, _ = x.w.Write(body.Bytes()) // the reader is gone: nobody to tell
 }
 
 // extend gives the client the time for one more write. Deadlines of sockets are on the machine's own clock.

@@ -51,7 +51,7 @@ func (x *exchange) events() error {
 		return x.copyLog(q, "application/x-ndjson", x.replay)
 	}
 	return x.copyLog(q, "application/json", func(ctx context.Context, out *lines, cursor *session.Cursor) error {
-		out.separator, out.between = ',', true
+		out.list = true
 		out.buf.WriteString(`{"ok":true,"sessionId":"` + x.row.ID + `","events":[`)
 		if err := x.replay(ctx, out, cursor); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (x *exchange) copyLog(q params, contentType string, send func(context.Conte
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &lines{x: x, buf: x.bufs.Get().(*bytes.Buffer), first: first, separator: '\n'} //nolint:forcetypeassert // the pool has nothing else
+	out := &lines{x: x, buf: x.bufs.Get().(*bytes.Buffer), first: first} //nolint:forcetypeassert // the pool has nothing else
 	defer out.release()
 	defer x.extend() // for the end of the answer
 	if err := send(ctx, out, cursor); err != nil && !errors.Is(err, errGone) && x.r.Context().Err() == nil {
@@ -229,12 +229,11 @@ func (f *follower) wait(ctx context.Context, cursor *session.Cursor) {
 
 // lines writes events to a client, many at once.
 type lines struct {
-	x         *exchange
-	buf       *bytes.Buffer
-	first     []event.Event // the page that was read before the answer began
-	separator byte          // behind each event, or between events
-	between   bool
-	any       bool // an event was added
+	x     *exchange
+	buf   *bytes.Buffer
+	first []event.Event // the page that was read before the answer began
+	list  bool          // commas between events, instead of a line end behind each
+	any   bool          // an event was added
 }
 
 // flushAt is how many bytes are written at once; a buffer that grew far beyond is not kept.
@@ -252,13 +251,13 @@ func (l *lines) page(ctx context.Context, cursor *session.Cursor) ([]event.Event
 // add writes events, or keeps them for the next write.
 func (l *lines) add(events []event.Event) error {
 	for _, e := range events {
-		if l.between && l.any {
-			l.buf.WriteByte(l.separator)
+		if l.list && l.any {
+			l.buf.WriteByte(',')
 		}
 		l.any = true
 		l.buf.Write(e.AppendJSON(l.buf.AvailableBuffer()))
-		if !l.between {
-			l.buf.WriteByte(l.separator)
+		if !l.list {
+			l.buf.WriteByte('\n')
 		}
 		if l.buf.Len() >= flushAt {
 			if err := l.write(); err != nil {
