@@ -48,11 +48,28 @@ func TestEveryEventTypeCanBeNamed(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	data := []bdk.EventData{
-		bdk.SessionStarted{}, bdk.MessageReceived{}, bdk.TurnStarted{}, bdk.ReasoningAppended{}, bdk.ReasoningCompleted{},
-		bdk.MessageAppended{}, bdk.MessageCompleted{}, bdk.ActionsRequested{}, bdk.ApprovalRequested{}, bdk.ApprovalResolved{},
-		bdk.ActionResult{}, bdk.SkillLoaded{}, bdk.SubagentCalled{}, bdk.SubagentCompleted{}, bdk.ArtifactTagged{},
-		bdk.StepRestarted{}, bdk.ContextCompacted{}, bdk.TurnCompleted{}, bdk.TurnFailed{}, bdk.SessionWaiting{},
-		bdk.SessionCompleted{}, bdk.SessionFailed{},
+		bdk.SessionStarted{},
+		bdk.MessageReceived{},
+		bdk.TurnStarted{},
+		bdk.ReasoningAppended{},
+		bdk.ReasoningCompleted{},
+		bdk.MessageAppended{},
+		bdk.MessageCompleted{},
+		bdk.ActionsRequested{},
+		bdk.ApprovalRequested{},
+		bdk.ApprovalResolved{},
+		bdk.ActionResult{},
+		bdk.SkillLoaded{},
+		bdk.SubagentCalled{},
+		bdk.SubagentCompleted{},
+		bdk.ArtifactTagged{},
+		bdk.StepRestarted{},
+		bdk.ContextCompacted{},
+		bdk.TurnCompleted{},
+		bdk.TurnFailed{},
+		bdk.SessionWaiting{},
+		bdk.SessionCompleted{},
+		bdk.SessionFailed{},
 	}
 	for i, d := range data {
 		if d.Type() != got[i] {

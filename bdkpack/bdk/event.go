@@ -38,33 +38,58 @@ const (
 	EventSessionFailed      = event.TypeSessionFailed      // SessionFailed
 )
 
-// The data of the event types.
+// The data of the event types, and what is in it.
 type (
-	SessionStarted     = event.SessionStarted
-	MessageReceived    = event.MessageReceived
-	TurnStarted        = event.TurnStarted
-	ReasoningAppended  = event.ReasoningAppended
+	// SessionStarted is the first event of every session.
+	SessionStarted = event.SessionStarted
+	// MessageReceived records an accepted user message.
+	MessageReceived = event.MessageReceived
+	// TurnStarted says that the agent works on the message before it.
+	TurnStarted = event.TurnStarted
+	// ReasoningAppended is a delta of the model's reasoning.
+	ReasoningAppended = event.ReasoningAppended
+	// ReasoningCompleted ends a block of reasoning with its whole text.
 	ReasoningCompleted = event.ReasoningCompleted
-	MessageAppended    = event.MessageAppended
-	MessageCompleted   = event.MessageCompleted
-	ActionsRequested   = event.ActionsRequested
-	ActionCall         = event.ActionCall // in ActionsRequested
-	ApprovalRequested  = event.ApprovalRequested
-	ApprovalResolved   = event.ApprovalResolved
-	ActionResult       = event.ActionResult
-	SkillLoaded        = event.SkillLoaded
-	SubagentCalled     = event.SubagentCalled
-	SubagentCompleted  = event.SubagentCompleted
-	ArtifactTagged     = event.ArtifactTagged
-	StepRestarted      = event.StepRestarted
-	ContextCompacted   = event.ContextCompacted
-	TurnCompleted      = event.TurnCompleted
-	Usage              = event.Usage // in TurnCompleted, MessageCompleted and ContextCompacted
-	Cost               = event.Cost  // in TurnCompleted
-	TurnFailed         = event.TurnFailed
-	SessionWaiting     = event.SessionWaiting
-	SessionCompleted   = event.SessionCompleted
-	SessionFailed      = event.SessionFailed
+	// MessageAppended is a delta of the reply.
+	MessageAppended = event.MessageAppended
+	// MessageCompleted ends one model step with the whole text of its reply.
+	MessageCompleted = event.MessageCompleted
+	// ActionsRequested lists the tools the model asked for in one step.
+	ActionsRequested = event.ActionsRequested
+	// ActionCall is one requested call.
+	ActionCall = event.ActionCall
+	// ApprovalRequested says that a call waits for a person.
+	ApprovalRequested = event.ApprovalRequested
+	// ApprovalResolved records what became of an approval.
+	ApprovalResolved = event.ApprovalResolved
+	// ActionResult is the outcome of a call.
+	ActionResult = event.ActionResult
+	// SkillLoaded says that the model opened a skill.
+	SkillLoaded = event.SkillLoaded
+	// SubagentCalled says that the model delegated to a subagent.
+	SubagentCalled = event.SubagentCalled
+	// SubagentCompleted is the outcome of a delegation.
+	SubagentCompleted = event.SubagentCompleted
+	// ArtifactTagged says that an artifact was recorded.
+	ArtifactTagged = event.ArtifactTagged
+	// StepRestarted says that a model call was made again: readers drop the partial text of the step.
+	StepRestarted = event.StepRestarted
+	// ContextCompacted says that older messages were replaced by a summary.
+	ContextCompacted = event.ContextCompacted
+	// TurnCompleted ends a turn well.
+	TurnCompleted = event.TurnCompleted
+	// Usage counts the tokens of a model step or of a turn.
+	Usage = event.Usage
+	// Cost is what a turn cost. It is absent when the price of a model is unknown.
+	Cost = event.Cost
+	// TurnFailed ends a turn that could not be finished.
+	TurnFailed = event.TurnFailed
+	// SessionWaiting says that a chat session takes a follow-up.
+	SessionWaiting = event.SessionWaiting
+	// SessionCompleted ends a task session well.
+	SessionCompleted = event.SessionCompleted
+	// SessionFailed ends a task session that could not be finished.
+	SessionFailed = event.SessionFailed
 )
 
 // DecodeEvent returns the data of an event. It fails if the event is of another type, or its data of another shape.

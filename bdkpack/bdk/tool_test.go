@@ -58,7 +58,7 @@ func TestCheckInputNamesWhatIsWrong(t *testing.T) {
 		input, want string // want "": accepted
 	}{
 		"missing field":            {typed, `{}`, `name: required, but missing`},
-		"unknown field":            {typed, `{"name":"a","nmae":"b"}`, `unknown property "nmae"; did you mean "name"?`},
+		"unknown field":            {typed, `{"name":"a","nome":"b"}`, `unknown property "nome"; did you mean "name"?`},
 		"wrong type":               {typed, `{"name":1}`, `name: must be a string, but is 1`},
 		"number that does not fit": {typed, `{"name":"a","n":1e30}`, `n: must be a number that fits int64, written without a decimal point or exponent, but is 1e30`},
 		"no time":                  {typed, `{"name":"a","at":"noon"}`, `at: must be a date and time with a time zone, such as 2030-01-31T15:04:05Z, but is "noon"`},

@@ -19,8 +19,7 @@ func Decode[T any](s *Schema, input json.RawMessage) (T, error) {
 	if err == nil {
 		return v, nil
 	}
-	var fault *json.UnmarshalTypeError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		value, path := strings.TrimPrefix(fault.Value, "number "), at(fault.Field, ": ")
 		if value == fault.Value {
 			return v, fmt.Errorf("%smust be what a %s reads, but is a JSON %s", path, fault.Type, value)

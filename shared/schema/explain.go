@@ -28,19 +28,24 @@ func (s *Schema) explain(v any, verdict error) error {
 	})
 	w.visit(node{schema: s.resolved.Schema(), value: v})
 	if len(faults) == 0 {
-		text := verdict.Error()
-		for rest := text; strings.HasPrefix(text, "validating "); text = rest {
-			var found bool
-			if _, rest, found = strings.Cut(text, ": "); !found {
-				break
-			}
-		}
-		return fmt.Errorf("the input does not match its schema: %s", shortenTo(text, 300))
+		return fmt.Errorf("the input does not match its schema: %s", shortenTo(innermost(verdict.Error()), 300))
 	}
 	if n := len(faults) - maxFaults; n > 0 {
 		faults = append(faults[:maxFaults], fmt.Sprintf("and %d more", n))
 	}
 	return errors.New(strings.Join(faults, "\n"))
+}
+
+// innermost returns the words of the library without those for the schemas around the one that failed.
+func innermost(verdict string) string {
+	for strings.HasPrefix(verdict, "validating ") {
+		_, rest, found := strings.Cut(verdict, ": ")
+		if !found {
+			break
+		}
+		verdict = rest
+	}
+	return verdict
 }
 
 // faults says what is wrong with the value of n itself.
@@ -242,7 +247,7 @@ func show(v any) string {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // it was decoded from JSON
+	_ = enc.Encode(v) //nolint:errchkjson // it was decoded from JSON
 	return shorten(strings.TrimSuffix(text.String(), "\n"))
 }
 

@@ -56,8 +56,8 @@ func (k *kinds) visit(t reflect.Type) error {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return k.visit(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if err := k.field(t.Field(i)); err != nil {
+		for f := range t.Fields() {
+			if err := k.field(f); err != nil {
 				return err
 			}
 		}

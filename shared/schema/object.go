@@ -66,60 +66,77 @@ type scope struct {
 func scan(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	var open []scope
+	var s scanner
 	for {
 		token, err := dec.Token()
 		if err != nil {
 			return syntax(raw, err)
 		}
-		switch token := token.(type) {
-		case json.Delim:
-			if token == '}' || token == ']' {
-				open = open[:len(open)-1]
-				break
-			}
-			if enter(open); len(open) == MaxDepth {
-				return fmt.Errorf("%sthe input is nested more than %d levels deep", at(pathOf(open[:3]), "… "), MaxDepth)
-			}
-			open = append(open, scope{})
-			if token == '{' {
-				open[len(open)-1].keys = map[string]bool{}
-			}
-		case string:
-			if isKey(open) {
-				top := &open[len(open)-1]
-				if top.keys[token] {
-					return fmt.Errorf("%sthe key %q appears twice: send it once", at(pathOf(open[:len(open)-1]), ": "), token)
-				}
-				top.keys[token], top.key, top.next = true, token, true
-				break
-			}
-			enter(open)
-		case json.Number:
-			enter(open)
-			if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-				return fmt.Errorf("%sthe number %s is too large", at(pathOf(open), ": "), shorten(token.String()))
-			}
-		default:
-			enter(open)
+		if err := s.take(token); err != nil {
+			return err
 		}
-		if len(open) == 0 {
+		if len(s.open) == 0 {
 			return syntax(raw, nil)
 		}
 	}
 }
 
-func isKey(open []scope) bool {
-	return len(open) > 0 && open[len(open)-1].keys != nil && !open[len(open)-1].next
+// A scanner knows where in a document it is.
+type scanner struct {
+	open []scope // outermost first
 }
 
-// enter notes that a value begins in the innermost scope.
-func enter(open []scope) {
-	if len(open) == 0 {
-		return
+func (s *scanner) take(token json.Token) error {
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '}' || token == ']' {
+			s.open = s.open[:len(s.open)-1]
+			return nil
+		}
+		return s.enter(token == '{')
+	case string:
+		if n := len(s.open); n > 0 && s.open[n-1].keys != nil && !s.open[n-1].next {
+			return s.key(token)
+		}
+	case json.Number:
+		s.value()
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return fmt.Errorf("%sthe number %s is too large", at(pathOf(s.open), ": "), shorten(token.String()))
+		}
+		return nil
 	}
-	open[len(open)-1].next = false
-	open[len(open)-1].n++
+	s.value()
+	return nil
+}
+
+// value notes that a value begins in the innermost scope.
+func (s *scanner) value() {
+	if n := len(s.open); n > 0 {
+		s.open[n-1].next = false
+		s.open[n-1].n++
+	}
+}
+
+func (s *scanner) enter(object bool) error {
+	s.value()
+	if len(s.open) == MaxDepth {
+		return fmt.Errorf("%sthe input is nested more than %d levels deep", at(pathOf(s.open[:3]), "… "), MaxDepth)
+	}
+	inner := scope{}
+	if object {
+		inner.keys = map[string]bool{}
+	}
+	s.open = append(s.open, inner)
+	return nil
+}
+
+func (s *scanner) key(key string) error {
+	outer, top := s.open[:len(s.open)-1], &s.open[len(s.open)-1]
+	if top.keys[key] {
+		return fmt.Errorf("%sthe key %q appears twice: send it once", at(pathOf(outer), ": "), shorten(key))
+	}
+	top.keys[key], top.key, top.next = true, key, true
+	return nil
 }
 
 // pathOf names the value that is being read, "" for the top.

@@ -27,7 +27,9 @@ type walker struct {
 
 func (s *Schema) walk(see func(node)) *walker {
 	w := &walker{see: see, draft7: strings.Contains(s.resolved.Schema().Schema, "draft-07")}
-	_ = json.Unmarshal(s.raw, &w.doc) // it was compiled from it
+	if raw, err := json.Marshal(s.resolved.Schema()); err == nil { // as checkRefs has seen it
+		_ = json.Unmarshal(raw, &w.doc)
+	}
 	return w
 }
 
