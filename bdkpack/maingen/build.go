@@ -135,7 +135,7 @@ func (j *job) goBuild(ctx context.Context, flags []string) (string, error) {
 		return "", fmt.Errorf("building the program: %w", err)
 	}
 	binary := filepath.Join(j.dir, "agent")
-	args := append([]string{"build", "-v", "-buildvcs=false", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}, flags...)
+	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}, flags...)
 	_, err = project.RunGo(ctx, j.ws.Module.Dir, j.opts.Env, j.line, append(args, "./"+filepath.ToSlash(rel))...)
 	if gerr := (*project.GoError)(nil); errors.As(err, &gerr) {
 		return gerr.Stderr, nil

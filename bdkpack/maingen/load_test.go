@@ -2,6 +2,7 @@ package maingen_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/shared/launch"
 )
 
 const (
@@ -253,5 +255,45 @@ func TestCancelledLoadReturnsTheCause(t *testing.T) {
 	cancel()
 	if p, _, _, err := maingen.Load(ctx, filepath.Join(root, "agent"), nil); p != nil || err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got program %v and error %v", p, err)
+	}
+}
+
+// TestRealProgramKnowsItsAgents builds what authors get: the agents of the repository with the real host.
+func TestRealProgramKnowsItsAgents(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("skipped: compiles and links the host, which takes up to a minute")
+	}
+	p := load(t, "../../test/agents", nil)
+	cmd := exec.CommandContext(t.Context(), p.Path)
+	cmd.Env = append(os.Environ(), launch.Env+`={"command":"info"}`, "BDK_MODEL=scripted:none.yaml")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("running the program: %v\n%s", err, out)
+	}
+	var got struct {
+		Agents []struct {
+			Slug         string
+			Instructions struct{ Bytes int }
+			Tools        []struct{ Name, Source string }
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("reading %s: %v", out, err)
+	}
+	tools := map[string]string{}
+	for _, a := range got.Agents {
+		for _, tool := range a.Tools {
+			tools[a.Slug+" "+tool.Name] = tool.Source
+		}
+		if a.Instructions.Bytes == 0 {
+			t.Errorf("%s has no instructions", a.Slug)
+		}
+	}
+	want := map[string]string{"generated echo_raw": "agent/tools/echo_raw.go", "joined greet": "bot/tools/greet.go"}
+	for tool, source := range want {
+		if tools[tool] != source {
+			t.Errorf("%s comes from %q, want %q", tool, tools[tool], source)
+		}
 	}
 }
