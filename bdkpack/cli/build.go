@@ -18,7 +18,7 @@ import (
 // build returns the program of the agents in dir, built if something changed. It shows what it is doing and the mistakes
 // it finds; with mistakes there is no program and the error is an exitError. The workspace is nil if nothing is known.
 func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.Workspace, error) {
-	p := &progress{io: io}
+	p := &progress{io: io, last: io.Clock.Now()}
 	cache, _ := userCacheDir(io) // without one, what is built must fit into the agent's folder
 	program, ws, diags, err := maingen.Load(ctx, dir, &maingen.Options{Env: io.Env, CacheDir: cache, Progress: p.show})
 	p.end()
@@ -105,11 +105,14 @@ type progress struct {
 // show is called for each step.
 func (p *progress) show(step maingen.Progress) {
 	every := 2 * time.Second
-	if p.io.Terminal {
+	switch {
+	case p.io.Terminal:
 		every = 80 * time.Millisecond
+	case p.phase != step.Phase:
+		every = 500 * time.Millisecond // what is over soon is not worth a line
 	}
 	now := p.io.Clock.Now()
-	if p.phase == step.Phase && now.Sub(p.last) < every {
+	if now.Sub(p.last) < every {
 		return
 	}
 	p.phase, p.last = step.Phase, now

@@ -58,9 +58,20 @@ func TestScripts(t *testing.T) {
 			e.Setenv("CHECKOUT", checkout)
 			e.Setenv("GOPROXY", "off")
 			e.Setenv("GOWORK", "off")
+			e.Setenv("PORT", strconv.Itoa(freePort(t)))
 			return nil
 		},
 	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
 }
 
 // result is what a command did.

@@ -186,16 +186,6 @@ func (r *devRig) wantAnswer(want string) {
 	r.t.Fatalf("got %q, %v, want %q", got, err, want)
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
-}
-
 func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
 	t.Parallel()
 	r := startDev(t, "one")

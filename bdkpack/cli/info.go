@@ -145,5 +145,6 @@ func (t toolDescription) String() string {
 	if effect == "" {
 		effect = "effect depends on the input"
 	}
-	return fmt.Sprintf("%s(%s)  %s  %s\n%16s%s", t.Name, strings.Join(fields, ", "), effect, t.Source, "", t.Description)
+	indented := strings.ReplaceAll("\n"+t.Description, "\n", "\n"+strings.Repeat(" ", 16))
+	return fmt.Sprintf("%s(%s)  %s  %s%s", t.Name, strings.Join(fields, ", "), effect, t.Source, indented)
 }
