@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -321,6 +322,24 @@ func TestValidateNamesTheFieldAndTheRemedy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The race detector watches: words are made from parts of the schema that all share.
+func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Parse([]byte(`{"type":"object","properties":{"a":{"anyOf":[{"pattern":"x"},{"$ref":"#/$defs/n"}]}},"$defs":{"n":{"type":"integer"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := s.Validate([]byte(`{"a":"b"}`)); err == nil || !strings.HasPrefix(err.Error(), "a: must match one of") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestDecodeKeepsLargeIntegersAndNamesWhatDoesNotFit(t *testing.T) {
