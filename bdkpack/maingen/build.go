@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,31 +96,33 @@ func (j *job) writeSources(src []byte) error {
 // compile runs go build. The author's module need not know what only the host imports: where go.mod lacks it, a copy of
 // it is completed instead.
 func (j *job) compile(ctx context.Context) (diag.List, error) {
-	if !j.last.Modfile {
-		stderr, err := j.goBuild(ctx, nil)
-		if stderr == "" || err != nil {
-			return nil, err
-		}
-		if !incomplete(stderr) || j.ws.Module.GoWork != "" {
-			return j.diagnose(stderr), nil
-		}
+	stderr, err := j.goBuild(ctx, nil)
+	if err != nil || stderr == "" {
+		return nil, err
 	}
-	modfile := filepath.Join(j.dir, "go.mod")
+	if !incomplete(stderr) || j.ws.Module.GoWork != "" { // a workspace has one go.mod only
+		return j.diagnose(stderr), nil
+	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(j.ws.Module.Dir, name))
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("copying %s: %w", name, err)
 		}
 		if err := writeFile(filepath.Join(j.dir, name), data); err != nil {
 			return nil, fmt.Errorf("copying %s: %w", name, err)
 		}
 	}
-	stderr, err := j.goBuild(ctx, []string{"-mod=mod", "-modfile=" + modfile})
-	if err != nil || stderr != "" {
-		return j.diagnose(stderr), err
+	again, err := j.goBuild(ctx, []string{"-mod=mod", "-modfile=" + filepath.Join(j.dir, "go.mod")})
+	if err != nil || again == "" {
+		return nil, err
 	}
-	j.last.Modfile = true
-	return nil, nil
+	diags := j.diagnose(again)
+	for i := range diags {
+		if diags[i].Code == codeBuild {
+			diags[i].Help = "run `go get -tool " + project.CommandPackage + "`, so that the module knows all that the program needs; with vendoring, then run `go mod vendor`"
+		}
+	}
+	return diags, nil
 }
 
 // incomplete says whether a build failed because go.mod, go.sum or vendor/ lack what the host imports.
@@ -189,17 +192,11 @@ func (j *job) diagnose(stderr string) diag.List {
 	if len(found) == 0 {
 		found = diag.List{{
 			Code: codeBuild, Severity: diag.Error, Pos: diag.Pos{File: filepath.Join(j.ws.Module.Dir, "go.mod")},
-			Message: "the program cannot be built: " + strings.Join(rest, "\n"), Help: j.helpModule(stderr),
+			Message: "the program cannot be built: " + strings.Join(rest, "\n"),
+			Help:    "check that go.mod requires the version of " + project.BDKModule + " that this command has; `bdk version` prints it",
 		}}
 	}
 	return found.Sort()
-}
-
-func (j *job) helpModule(stderr string) string {
-	if !incomplete(stderr) {
-		return "check that go.mod requires the version of " + project.BDKModule + " that this command has; `bdk version` prints it"
-	}
-	return "run `go get -tool " + project.CommandPackage + "`, so that the module knows all that the program needs; with vendoring, then run `go mod vendor`"
 }
 
 // absolute returns a path as go build writes it without reference to where it was run.

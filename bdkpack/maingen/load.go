@@ -68,14 +68,11 @@ func Load(ctx context.Context, dir string, opts *Options) (*Program, *project.Wo
 	if opts == nil {
 		opts = &Options{}
 	}
-	abs, err := filepath.Abs(dir)
+	dir, err := project.Resolve(dir)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("finding the agent's folder: %w", err)
+		return nil, nil, nil, err
 	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return nil, nil, nil, fmt.Errorf("finding the agent's folder: %w", err)
-	}
-	b := &builder{dir: abs, opts: *opts}
+	b := &builder{dir: dir, opts: *opts}
 	if p := b.reuse(); p != nil {
 		return p, p.Workspace, p.Warnings, nil
 	}
@@ -107,7 +104,6 @@ type record struct {
 	Fingerprint string // of the inputs; "" if they changed during the build
 	Settings    string // of the go command
 	Source      string // hash of the generated source
-	Modfile     bool   // go.mod had to be completed
 }
 
 const recordFile = "build.json"

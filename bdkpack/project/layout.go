@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -207,9 +208,13 @@ func (l *loader) scanTools(f *folder, dir string) {
 		path := filepath.Join(dir, e.Name())
 		info, ok := l.stat(path)
 		switch {
-		case !ok || hidden(e.Name()) || strings.HasSuffix(path, "_test.go"):
+		case !ok || hidden(e.Name()):
 		case info.IsDir():
 			l.scanNested(path)
+		case strings.HasSuffix(path, "_test.go"):
+			l.checkTest(path)
+		case slices.Contains([]string{".ts", ".js", ".mjs", ".py", ".sh"}, filepath.Ext(path)):
+			l.warn(codeUnknownEntry, diag.Pos{File: path}, "write the tool in Go, or move the file into lib/", "%s is not a file that is discovered", e.Name())
 		case filepath.Ext(path) == ".go":
 			if e.Name() == "doc.go" && l.onlyComment(path) {
 				continue
@@ -219,6 +224,36 @@ func (l *loader) scanTools(f *folder, dir string) {
 			l.addSource(f, source{path, "Tool", name})
 		}
 	}
+}
+
+// checkTest complains about a tool in a file that is taken for a test.
+func (l *loader) checkTest(path string) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return // go test says why
+	}
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			if spec, ok := spec.(*ast.ValueSpec); ok && len(spec.Values) == 1 && spec.Names[0].IsExported() && isDefineTool(spec.Values[0]) {
+				l.warn(codeConstrained, diag.Pos{File: path}, "rename the file if "+spec.Names[0].Name+" is a tool of the agent",
+					"the tool in this file is not discovered: a name that ends in _test.go is a test's")
+				return
+			}
+		}
+	}
+}
+
+func isDefineTool(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "DefineTool"
 }
 
 // scanNested complains about Go files in a folder of tools/.

@@ -80,7 +80,7 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 	if opts == nil {
 		opts = &Options{}
 	}
-	dir, err := resolve(dir)
+	dir, err := Resolve(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,8 +102,8 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 	return l.ws, l.diags.Sort(), nil
 }
 
-// resolve returns the absolute path of a directory, without symbolic links.
-func resolve(dir string) (string, error) {
+// Resolve returns the absolute path of a directory, without symbolic links.
+func Resolve(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("finding the agent's folder: %w", err)
