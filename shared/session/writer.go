@@ -37,7 +37,7 @@ func (s *Store) Open(ctx context.Context, id, turnID string) (*Writer, error) {
 	return &Writer{store: s, turnID: turnID, row: row}, nil
 }
 
-// Row returns the session's row as it was when the writer was opened or last renewed.
+// Row returns the session's row as the writer last saw it.
 func (w *Writer) Row() Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,30 +96,6 @@ func (w *Writer) Finish(ctx context.Context, data ...event.Data) ([]event.Event,
 	})
 	w.fenced = w.fenced || err == nil
 	return events, err
-}
-
-// Renew extends the lease of the turn for the store's holder, taking it over from the process that held it when the writer
-// was opened. It fails with ErrFenced if the turn is no longer active or another process extended or took over the lease meanwhile.
-func (w *Writer) Renew(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for range maxTries {
-		if w.fenced {
-			return ErrFenced
-		}
-		row := w.row
-		row.Turn, row.Next = w.store.lease(w.turnID), max(row.Next, w.next)
-		err := w.store.driver.Commit(ctx, Batch{SessionID: row.ID, Row: &row})
-		if err == nil {
-			row.Version++
-			w.row = row
-			return nil
-		}
-		if err := w.reload(ctx, err); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("renewing the lease of session %s: too many writers", w.row.ID)
 }
 
 func (w *Writer) events(data []event.Data) []event.Event {

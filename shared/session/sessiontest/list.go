@@ -91,7 +91,7 @@ func updateOrder(b *bench) {
 		b.finish(accs[i])
 		b.clock.move(time.Millisecond)
 	}
-	b.must(b.open(b.store, accs[1]).Renew(b.Context())) // a renewal is none
+	b.must(b.claim(b.store, accs[1])) // a renewal is none
 	want := []string{accs[4].SessionID, accs[0].SessionID, accs[3].SessionID, accs[2].SessionID, accs[1].SessionID}
 	for _, limit := range []int{1, 2, 3, 5, 6} {
 		b.diff("sessions of the owner", want, b.list(session.Query{Agent: agent, Owner: alice, Limit: limit}, nil))

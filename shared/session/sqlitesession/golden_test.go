@@ -170,7 +170,7 @@ func goOn(t *testing.T, s *session.Store) {
 		t.Fatalf("%d turns run, want 1", len(rows))
 	}
 	w := goldenOpen(t, s, session.Accepted{SessionID: rows[0].ID, TurnID: rows[0].Turn.ID})
-	fatal(t, w.Renew(t.Context()))
+	fatal(t, s.Claim(t.Context(), rows[0]))
 	events, err := w.Finish(t.Context(), event.TurnCompleted{}, event.SessionWaiting{})
 	fatal(t, err)
 	if events[0].Index != 3 {
