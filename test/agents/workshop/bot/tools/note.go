@@ -1,0 +1,30 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+)
+
+// Note writes down the id of its call: the effect that must not happen twice.
+var Note = bdk.DefineTool(bdk.ToolSpec{Description: "Write down that the tool ran, then wait.", Effect: bdk.Write}, note)
+
+func note(ctx context.Context, call *bdk.Call, in waitInput) (string, error) {
+	f, err := os.OpenFile(filepath.Join(call.StateRoot, "notes"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	if _, err = fmt.Fprintf(f, "%s\n", call.ID); err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = in.wait(ctx)
+	}
+	return "noted", err
+}
