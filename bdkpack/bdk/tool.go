@@ -238,7 +238,15 @@ type Call struct {
 	ID        string       // the call id of the events actions.requested and action.result; stable across restarts, so it serves as an idempotency key
 	Session   SessionInfo  // who asks
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
-	Log       *slog.Logger // logs with the ids of the call; nil in the zero Call
+	Logger    *slog.Logger // set by the host; tools call Log
+}
+
+// Log returns a logger whose records carry the ids of the call. That of a zero Call discards them.
+func (c *Call) Log() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
 }
 
 // SessionInfo describes the session of a call.

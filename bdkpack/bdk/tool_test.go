@@ -285,3 +285,12 @@ func TestRunDoesNotCallTheFunctionWithInputThatDoesNotFit(t *testing.T) {
 		t.Error("got nil, want an error")
 	}
 }
+
+func TestZeroCallIsUsable(t *testing.T) {
+	t.Parallel()
+	var call bdk.Call
+	call.Log().Info("nobody hears this")
+	if call.Now().IsZero() {
+		t.Error("Now = the zero time")
+	}
+}

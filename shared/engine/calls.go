@@ -41,7 +41,7 @@ func (r *run) callTool(ctx context.Context, c event.ActionCall) tool.Outcome {
 	call := &bdk.Call{
 		ID:        c.CallID,
 		StateRoot: r.deps.StateRoot,
-		Log:       r.log.With(slog.String("call_id", c.CallID), slog.String("tool", c.ToolName)),
+		Logger:    r.log.With(slog.String("call_id", c.CallID), slog.String("tool", c.ToolName)),
 		Session: bdk.SessionInfo{
 			ID: row.ID, TurnID: r.ref.TurnID, Agent: row.Agent, Channel: row.Channel, Mode: string(row.Mode),
 			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -121,9 +122,7 @@ func (s *Set) run(ctx context.Context, t bdk.Tool, call *bdk.Call, args json.Raw
 func protect(ctx context.Context, t bdk.Tool, call *bdk.Call, args json.RawMessage) (out Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			if call.Log != nil {
-				call.Log.ErrorContext(ctx, "tool panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack())) //nolint:sloglint // plain pairs read better here
-			}
+			call.Log().ErrorContext(ctx, "tool panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 			out = Failed(fmt.Errorf("the tool panicked: %v", p))
 		}
 	}()
