@@ -140,7 +140,7 @@ func (j *job) goBuild(ctx context.Context, flags []string) (string, error) {
 	binary := filepath.Join(j.dir, "agent")
 	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}, flags...)
 	_, err = project.RunGo(ctx, j.ws.Module.Dir, j.opts.Env, j.line, append(args, "./"+filepath.ToSlash(rel))...)
-	if gerr := (*project.GoError)(nil); errors.As(err, &gerr) {
+	if gerr, ok := errors.AsType[*project.GoError](err); ok {
 		return gerr.Stderr, nil
 	}
 	if err != nil {

@@ -72,7 +72,7 @@ func Load(ctx context.Context, dir string, opts *Options) (*Program, *project.Wo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b := &builder{dir: dir, opts: *opts}
+	b := &builder{dir: dir, opts: *opts, counts: map[Phase]int{}}
 	if p := b.reuse(); p != nil {
 		return p, p.Workspace, p.Warnings, nil
 	}
@@ -100,10 +100,10 @@ type builder struct {
 
 // record is what is remembered of a build.
 type record struct {
-	Program     *Program
-	Fingerprint string // of the inputs; "" if they changed during the build
-	Settings    string // of the go command
-	Source      string // hash of the generated source
+	Program     *Program `json:"program"`
+	Fingerprint string   `json:"fingerprint"` // of the inputs; "" if they changed during the build
+	Settings    string   `json:"settings"`    // hash of those of the go command
+	Source      string   `json:"source"`      // hash of what was generated
 }
 
 const recordFile = "build.json"
@@ -172,21 +172,19 @@ func (b *builder) discover(ctx context.Context) (*project.Workspace, diag.List, 
 	}
 	for tries := 0; ; tries++ {
 		b.tell(Checking, "", 0)
-		before, err := inputs.Fingerprint()
-		if err != nil {
-			before = ""
-		}
+		before, _ := inputs.Fingerprint() // an unreadable input is found out by Load
 		ws, diags, err := project.Load(ctx, b.dir, opts)
 		if err != nil || diags.HasErrors() {
 			return ws, diags, "", err
 		}
 		after, err := ws.Inputs.Fingerprint()
-		switch {
-		case err != nil:
-			return ws, diags, "", nil
-		case reflect.DeepEqual(inputs, ws.Inputs) && before == after:
+		if err != nil {
+			return ws, diags, "", err
+		}
+		if before == after && reflect.DeepEqual(inputs, ws.Inputs) {
 			return ws, diags, after, nil
-		case tries == 2:
+		}
+		if tries == 2 {
 			return ws, diags, "", nil
 		}
 		inputs, opts.Compiling = ws.Inputs, nil
@@ -199,9 +197,6 @@ func (b *builder) tell(phase Phase, item string, most int) {
 	}
 	done := 0
 	if item != "" {
-		if b.counts == nil {
-			b.counts = map[Phase]int{}
-		}
 		b.counts[phase]++
 		done = b.counts[phase]
 	}

@@ -22,7 +22,7 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 	if err := l.findWorkspace(ctx); err != nil {
 		return err
 	}
-	l.ws.Inputs.addModule(l.ws.Module)
+	l.watch(nil, moduleFiles(l.ws.Module))
 	var dirs, patterns []string
 	for _, f := range folders {
 		for _, dir := range f.pkgs {
@@ -34,15 +34,14 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 		}
 	}
 	g, err := l.list(ctx, patterns)
-	var gerr *GoError
-	if errors.As(err, &gerr) {
+	if gerr, ok := errors.AsType[*GoError](err); ok {
 		l.moduleError(gerr.Stderr)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	l.ws.Inputs.addPackages(g)
+	l.watch(g.sources())
 	if !l.requiresBDK(g) {
 		return nil
 	}
@@ -59,10 +58,15 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 	return nil
 }
 
+// watch adds inputs.
+func (l *loader) watch(dirs, files []string) {
+	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dirs...)
+	l.ws.Inputs.Files = append(l.ws.Inputs.Files, files...)
+}
+
 func (l *loader) findWorkspace(ctx context.Context) error {
 	out, err := RunGo(ctx, l.ws.Module.Dir, l.opts.Env, nil, "env", "GOWORK")
-	var gerr *GoError
-	if err != nil && !errors.As(err, &gerr) {
+	if _, ok := errors.AsType[*GoError](err); err != nil && !ok {
 		return err
 	}
 	if work := strings.TrimSpace(string(out)); work != "off" {
@@ -83,7 +87,7 @@ func (l *loader) compile(ctx context.Context, g graph) error {
 			l.opts.Compiling(pkg, done, len(g))
 		}
 	}, "build", "-v", HostPackage)
-	if gerr := (*GoError)(nil); errors.As(err, &gerr) {
+	if _, ok := errors.AsType[*GoError](err); ok {
 		return nil // what is wrong with it is found out when the program is built
 	}
 	return err

@@ -64,25 +64,28 @@ func (v *view) variables() []variable {
 			continue
 		}
 		for _, decl := range file.Decls {
-			gen, ok := decl.(*ast.GenDecl)
-			if !ok || gen.Tok != token.VAR {
-				continue
-			}
-			for _, spec := range gen.Specs {
-				spec, ok := spec.(*ast.ValueSpec)
-				if !ok {
-					continue
-				}
-				for i, id := range spec.Names {
-					one := variable{obj: v.pkg.TypesInfo.Defs[id]}
-					if len(spec.Values) == len(spec.Names) {
-						one.value = spec.Values[i]
-					}
-					if one.obj != nil && id.Name != "_" {
-						all = append(all, one)
-					}
+			if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.VAR {
+				for _, spec := range gen.Specs {
+					all = v.appendVariables(all, spec)
 				}
 			}
+		}
+	}
+	return all
+}
+
+func (v *view) appendVariables(all []variable, spec ast.Spec) []variable {
+	values, ok := spec.(*ast.ValueSpec)
+	if !ok {
+		return all
+	}
+	for i, id := range values.Names {
+		one := variable{obj: v.pkg.TypesInfo.Defs[id]}
+		if len(values.Values) == len(values.Names) {
+			one.value = values.Values[i]
+		}
+		if one.obj != nil && id.Name != "_" {
+			all = append(all, one)
 		}
 	}
 	return all

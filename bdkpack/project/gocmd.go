@@ -29,7 +29,7 @@ func (e *GoError) Unwrap() error { return e.err }
 // succeed is a [GoError].
 func RunGo(ctx context.Context, dir string, env []string, line func(string), args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the arguments are ours
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, env
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // which ends its compilers, too
 	cmd.WaitDelay = 5 * time.Second

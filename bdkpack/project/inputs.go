@@ -24,35 +24,34 @@ type Inputs struct {
 	Files []string `json:"files"`
 }
 
-func (in *Inputs) sort() {
+// sorted returns the inputs in order, each once.
+func (in Inputs) sorted() Inputs {
 	slices.Sort(in.Dirs)
-	in.Dirs = slices.Compact(in.Dirs)
 	slices.Sort(in.Files)
-	in.Files = slices.Compact(in.Files)
+	return Inputs{Dirs: slices.Compact(in.Dirs), Files: slices.Compact(in.Files)}
 }
 
-// addModule adds the files that decide which modules are used.
-func (in *Inputs) addModule(m Module) {
-	in.Files = append(in.Files, filepath.Join(m.Dir, "go.mod"), filepath.Join(m.Dir, "go.sum"), filepath.Join(m.Dir, "vendor", "modules.txt"))
+// moduleFiles returns the files that decide which modules are used.
+func moduleFiles(m Module) []string {
+	work := filepath.Join(m.Dir, "go.work")
 	if m.GoWork != "" {
-		in.Files = append(in.Files, m.GoWork, m.GoWork+".sum")
-	} else {
-		in.Files = append(in.Files, filepath.Join(m.Dir, "go.work"))
+		work = m.GoWork
 	}
+	return []string{filepath.Join(m.Dir, "go.mod"), filepath.Join(m.Dir, "go.sum"), filepath.Join(m.Dir, "vendor", "modules.txt"), work, work + ".sum"}
 }
 
-// addPackages adds the packages whose sources may change.
-func (in *Inputs) addPackages(g graph) {
+// sources returns the packages whose sources may change, and which of their files matter beside sources.
+func (g graph) sources() (dirs, files []string) {
 	for _, p := range g {
 		if !p.local() || p.Dir == "" {
 			continue
 		}
-		in.Dirs = append(in.Dirs, p.Dir)
-		in.Files = append(in.Files, p.Module.GoMod)
+		dirs, files = append(dirs, p.Dir), append(files, p.Module.GoMod)
 		for _, name := range p.EmbedFiles {
-			in.Files = append(in.Files, filepath.Join(p.Dir, name))
+			files = append(files, filepath.Join(p.Dir, name))
 		}
 	}
+	return dirs, files
 }
 
 // Fingerprint returns a hash of the contents of the inputs. Whatever changes the program or its diagnostics changes it,

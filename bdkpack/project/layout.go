@@ -336,8 +336,7 @@ func (l *loader) stat(path string) (fs.FileInfo, bool) {
 }
 
 func (l *loader) unreadable(path string, err error) {
-	var perr *fs.PathError
-	if errors.As(err, &perr) {
+	if perr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = perr.Err
 	}
 	l.fail(codeUnreadable, diag.Pos{File: path}, "make it readable", "it cannot be read: %v", err)

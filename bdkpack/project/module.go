@@ -66,18 +66,23 @@ func moduleDir(dir string) string {
 
 // listed is a package as `go list` describes it.
 type listed struct {
-	ImportPath, Name, Dir                                    string
-	GoFiles, CgoFiles, IgnoredGoFiles, OtherGoFiles, Imports []string
-	EmbedFiles                                               []string
-	Module                                                   *struct {
-		Dir, GoMod string
-		Main       bool
-		Replace    *struct{ Version string }
-	}
+	ImportPath     string   `json:"ImportPath"`
+	Dir            string   `json:"Dir"`
+	IgnoredGoFiles []string `json:"IgnoredGoFiles"`
+	EmbedFiles     []string `json:"EmbedFiles"`
+	Imports        []string `json:"Imports"`
+	Module         *struct {
+		GoMod   string `json:"GoMod"`
+		Main    bool   `json:"Main"`
+		Replace *struct {
+			Version string `json:"Version"`
+		} `json:"Replace"`
+	} `json:"Module"`
 	Error *struct {
-		ImportStack []string
-		Pos, Err    string
-	}
+		ImportStack []string `json:"ImportStack"`
+		Pos         string   `json:"Pos"`
+		Err         string   `json:"Err"`
+	} `json:"Error"`
 }
 
 // local says whether the package's source may change: it is part of the main module, of the workspace, or of a module
@@ -91,7 +96,7 @@ type graph map[string]*listed
 
 // list returns the packages of the given directories and everything they import, and what a generated program imports.
 func (l *loader) list(ctx context.Context, dirs []string) (graph, error) {
-	args := []string{"list", "-e", "-deps", "-json=ImportPath,Name,Dir,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Imports,Module,Error", bdkPackage, HostPackage}
+	args := []string{"list", "-e", "-deps", "-json=ImportPath,Dir,IgnoredGoFiles,EmbedFiles,Imports,Module,Error", bdkPackage, HostPackage}
 	out, err := RunGo(ctx, l.ws.Module.Dir, l.opts.Env, func(line string) {
 		if module, ok := Downloading(line); ok && l.opts.Downloading != nil {
 			l.opts.Downloading(module)

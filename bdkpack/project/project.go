@@ -98,7 +98,7 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 	for _, f := range all {
 		l.checkForms(f)
 	}
-	l.ws.Inputs.sort()
+	l.ws.Inputs = l.ws.Inputs.sorted()
 	return l.ws, l.diags.Sort(), nil
 }
 
