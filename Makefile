@@ -49,8 +49,8 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	done
 
 .PHONY: bench
-bench: ## measure the budgets of BENCHMARKS.md
-	go run ./test/bench
+bench: build ## measure the budgets of BENCHMARKS.md (BENCHFLAGS=-quick: smaller numbers)
+	go run ./test/bench $(BENCHFLAGS)
 
 .PHONY: lint
 lint: tools ## formatting, linters, package boundaries, unreachable code

@@ -1,0 +1,135 @@
+// Command bench measures the budgets of BENCHMARKS.md: it serves the sample agent the way a user does, with bin/bdk, talks to it
+// over HTTP on loopback, and compares what it finds with the budgets and with the figures in baseline.json.
+//
+//	go run ./test/bench                 # everything, about two minutes
+//	go run ./test/bench -quick          # smaller numbers, about fifteen seconds
+//	go run ./test/bench -run 'start|turn'
+//
+// It exits with 1 if a budget is missed or something became more than twice as slow as the committed figure.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run: how big it is, and what it found.
+type bench struct {
+	bdk, agent string // the command and the agent's folder
+	dir        string // everything that is written goes below
+	quick      bool
+	progress   io.Writer
+	figures    map[string]figure
+	now        calibration // of the group that runs
+}
+
+const (
+	baselineFile = "test/bench/baseline.json"
+	tableFile    = "BENCHMARKS.md"
+	limit        = 15 * time.Minute // of a whole run
+)
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	b := &bench{progress: stderr, figures: map[string]figure{}}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&b.bdk, "bdk", "bin/bdk", "the command to measure")
+	flags.StringVar(&b.agent, "dir", "bdkpack/templates/pr-approver", "the agent to serve")
+	flags.BoolVar(&b.quick, "quick", false, "measure with smaller numbers")
+	only := flags.String("run", "", "measure only the groups that match a regular expression: start, turn, clients, long")
+	asJSON := flags.Bool("json", false, "print the figures as JSON")
+	update := flags.Bool("update", false, "commit the figures: write "+baselineFile+" and the table in "+tableFile)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("reading -run: %w", err)
+	}
+	if *update && b.quick {
+		return errors.New("-update needs a whole run: leave out -quick")
+	}
+	base, err := readBaseline(baselineFile)
+	if err != nil {
+		return err
+	}
+	if err := b.measure(ctx, pattern); err != nil {
+		return err
+	}
+	if *update {
+		return base.update(b.figures)
+	}
+	r := compare(b.figures, base)
+	if *asJSON {
+		err = r.json(stdout)
+	} else {
+		err = r.table(stdout)
+	}
+	return errors.Join(err, r.verdict())
+}
+
+// measure runs the groups that match, each with a state root and a server of its own.
+func (b *bench) measure(ctx context.Context, only *regexp.Regexp) (err error) {
+	if b.dir, err = os.MkdirTemp("", "bdk-bench-"); err != nil {
+		return fmt.Errorf("making a folder for state: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err := os.WriteFile(b.script(), []byte(script), 0o600); err != nil {
+		return fmt.Errorf("writing the script of the model: %w", err)
+	}
+	groups := []struct {
+		name string
+		run  func(context.Context, *server) error
+	}{{"start", b.start}, {"turn", b.turns}, {"clients", b.clients}, {"long", b.long}}
+	fmt.Fprintln(b.progress, "building the agent")
+	if err := b.warm(ctx); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if !only.MatchString(g.name) {
+			continue
+		}
+		fmt.Fprintln(b.progress, "measuring:", g.name)
+		if b.now, err = calibrate(b.dir); err != nil {
+			return err
+		}
+		s := &server{bench: b, root: filepath.Join(b.dir, g.name)}
+		if err := errors.Join(g.run(ctx, s), s.stop()); err != nil {
+			return fmt.Errorf("measuring %s: %w\n%s", g.name, err, s.tail())
+		}
+	}
+	return nil
+}
+
+// of returns n, or less of it in a quick run.
+func (b *bench) of(n int) int {
+	if b.quick {
+		return max(n/10, 20)
+	}
+	return n
+}
+
+// record keeps a figure.
+func (b *bench) record(name string, value float64) {
+	b.figures[name] = figure{Value: value, calibration: b.now}
+	fmt.Fprintf(b.progress, "  %-10s %.4g\n", name, value)
+}
