@@ -19,8 +19,12 @@ import (
 func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package) {
 	for _, s := range f.files {
 		p := g.at(filepath.Dir(s.path))
-		if p == nil || checked[p.ImportPath] == nil {
+		if p == nil {
+			l.outside(filepath.Dir(s.path))
 			continue
+		}
+		if checked[p.ImportPath] == nil {
+			continue // there is an error that says why
 		}
 		if slices.Contains(p.IgnoredGoFiles, filepath.Base(s.path)) {
 			l.fail(codeConstrained, diag.Pos{File: s.path}, "rename the file, or remove the constraint",
@@ -41,6 +45,16 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 		}
 	}
 	slices.SortFunc(f.agent.Tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// outside complains about a folder of which the go command knows no package.
+func (l *loader) outside(dir string) {
+	if inner := moduleDir(dir); inner != l.ws.Module.Dir {
+		l.fail(codeFolder, diag.Pos{File: filepath.Join(inner, "go.mod")}, "remove this go.mod: an agent is part of one module",
+			"the folder is a module of its own, so the agent cannot import it")
+		return
+	}
+	l.fail(codeFolder, diag.Pos{File: dir}, "rename the folders between it and go.mod: letters, digits, - and _", "Go cannot import from this folder")
 }
 
 // view is a source file after type-checking.

@@ -21,6 +21,7 @@ const (
 	codeNoBDK          = "BDK111" // the module does not require this one
 	codeManyModules    = "BDK112" // agents of different modules
 	codeModule         = "BDK113" // the go command cannot read the module
+	codeFolder         = "BDK114" // Go cannot import from a folder
 	codeNoInstructions = "BDK120"
 	codeManyForms      = "BDK121" // instructions in several forms
 	codeEmpty          = "BDK122" // empty instructions

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,9 +47,16 @@ func (l *loader) findModule() bool {
 				"the agents belong to different Go modules, another one is in %s", l.ws.Module.Dir)
 			ok = false
 		}
+		if rel, err := filepath.Rel(dir, filepath.Dir(a.Dir)); dir != "" && err == nil && !importPattern().MatchString(filepath.ToSlash(rel)) {
+			l.fail(codeFolder, diag.Pos{File: a.Dir}, "rename the folders between it and go.mod: letters, digits, - and _", "Go cannot import from this folder")
+			ok = false
+		}
 	}
 	return ok
 }
+
+// importPattern matches relative paths that the go command takes for part of an import path.
+func importPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.~+/-]+$`) }
 
 // moduleDir returns the nearest directory at or above dir that has a go.mod, "" if there is none.
 func moduleDir(dir string) string {
