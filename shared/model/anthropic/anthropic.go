@@ -34,7 +34,7 @@ var _ model.Model = (*Model)(nil)
 type Options struct {
 	BaseURL        string      // without the version; default https://api.anthropic.com
 	Header         http.Header // more headers for each request; kept out of errors
-	ThinkingBudget int         // tokens for extended thinking, at least 1024; default 0: none. The bound on output tokens is raised to leave 1024 beside it
+	ThinkingBudget int         // tokens for extended thinking, at least 1024, for models that do not decide themselves; default 0: not sent. The bound on output tokens is raised to leave 1024 beside it
 	NoCache        bool        // do not mark anything for the prompt cache
 	Clock          clock.Clock // default clock.System{}
 }

@@ -5,13 +5,19 @@
 package bedrock
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
+	"io"
 	"iter"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go/transport/http/protocol/restjson1"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/model"
@@ -28,7 +34,7 @@ var _ model.Model = (*Model)(nil)
 
 // Options are the optional settings of [New]. The zero value is fine.
 type Options struct {
-	ThinkingBudget int         // tokens for the extended thinking of Anthropic's models, at least 1024; default 0: none
+	ThinkingBudget int         // tokens for the extended thinking of those models of Anthropic that do not decide themselves, at least 1024; default 0: not sent
 	Cache          bool        // set cache points after instructions and conversation: only for models that know them
 	Clock          clock.Clock // default clock.System{}
 }
@@ -77,7 +83,7 @@ func (m *Model) stream(ctx context.Context, req *model.Request, a *answer) error
 	if err != nil {
 		return &model.Error{Kind: model.Invalid, Message: err.Error(), Err: err}
 	}
-	out, err := m.client.ConverseStream(ctx, in, func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := m.client.ConverseStream(ctx, in, perCall)
 	if err != nil {
 		return err
 	}
@@ -99,6 +105,31 @@ func (m *Model) stream(ctx context.Context, req *model.Request, a *answer) error
 		a.send(model.Delta{Usage: a.usage})
 	}
 	return nil
+}
+
+// perCall turns retries off, and works around two faults of the SDK: streams that are read at the same time share a decoder of
+// the client, and see [steadyClient].
+func perCall(o *bedrockruntime.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.Protocol = restjson1.New(schemas.AmazonBedrockFrontendService)
+	o.HTTPClient = steadyClient{next: o.HTTPClient}
+}
+
+// A steadyClient sends bodies from memory. The body that the SDK makes fails when it is asked for more after the answer began:
+// the transport then thinks that sending failed, and cuts the answer.
+type steadyClient struct{ next bedrockruntime.HTTPClient }
+
+// Do sends the request.
+func (c steadyClient) Do(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return c.next.Do(r)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return c.next.Do(r)
 }
 
 // An answer is the state of one stream.

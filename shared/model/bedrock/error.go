@@ -16,8 +16,7 @@ import (
 
 // mapError maps what the SDK returns, before or inside the stream.
 func (m *Model) mapError(ctx context.Context, err error) *model.Error {
-	var done *model.Error
-	if errors.As(err, &done) {
+	if done, ok := errors.AsType[*model.Error](err); ok {
 		return done
 	}
 	e := m.sort(err)

@@ -40,12 +40,12 @@ func (h *Harness) fault(t testing.TB, err error, want model.Kind) *model.Error {
 // testCuts ends the stream in front of each delta, and inside each frame.
 func testCuts(t *testing.T, h *Harness) {
 	deltas := h.conversations()["text and calls"]
-	for n := range len(deltas) {
+	for n := range deltas {
 		for _, abrupt := range []bool{false, true} {
 			p := h.answer(t, deltas[:n]...)
 			p.cut = abrupt
 			got, err := h.collect(t, h.model(t, p))
-			h.fault(t, err, model.Unavailable)
+			_ = h.fault(t, err, model.Unavailable)
 			if n > 0 && got.Message.Text != "Let me see." {
 				t.Errorf("cut before delta %d: got text %q", n, got.Message.Text)
 			}
@@ -56,7 +56,7 @@ func testCuts(t *testing.T, h *Harness) {
 		p := h.serve(t)
 		p.frames = append(all[:n:n], all[n][:len(all[n])/2])
 		_, err := h.collect(t, h.model(t, p))
-		h.fault(t, err, model.Unavailable)
+		_ = h.fault(t, err, model.Unavailable)
 	}
 }
 
@@ -125,7 +125,7 @@ func testBreaks(t *testing.T, h *Harness) {
 			p := h.answer(t, text("half"))
 			p.frames = append(p.frames, b.Frame)
 			got, err := h.collect(t, h.model(t, p))
-			h.fault(t, err, b.Want)
+			_ = h.fault(t, err, b.Want)
 			if got.Message.Text != "half" {
 				t.Errorf("got text %q before the error, want half", got.Message.Text)
 			}
@@ -144,7 +144,7 @@ func testNobodyListens(t *testing.T, h *Harness) {
 		t.Fatal(err)
 	}
 	_, err = h.collect(t, h.New(t, &http.Client{Transport: &http.Transport{}}, url))
-	h.fault(t, err, model.Unavailable)
+	_ = h.fault(t, err, model.Unavailable)
 }
 
 // testContextEnds ends the context while the provider is silent: before its headers, and in the middle of an answer.

@@ -9,6 +9,7 @@ package modeltest
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -20,9 +21,6 @@ import (
 
 // update rewrites the golden files. Packages that run the suite get it as their test flag -update.
 var update = flag.Bool("update", false, "rewrite golden files")
-
-// patience is how long the suite waits for what must happen, before it calls it a fault.
-const patience = 10 * time.Second
 
 // A Harness connects the suite to an adapter.
 type Harness struct {
@@ -130,9 +128,7 @@ func (h *Harness) answer(t testing.TB, deltas ...model.Delta) *provider {
 // ServeHTTP sends the answer.
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.record(r)
-	for key, values := range p.header {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), p.header)
 	w.WriteHeader(p.status)
 	flush(w)
 	for _, f := range p.frames {

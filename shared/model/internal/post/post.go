@@ -124,8 +124,7 @@ func (c *Client) Mend(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var e *model.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*model.Error](err); ok {
 		e.Message = c.redact(e.Message)
 	}
 	return err
@@ -144,8 +143,7 @@ func (c *Client) redact(s string) string {
 
 // unavailable drops the URL from err, which may hold credentials.
 func unavailable(doing string, err error) *model.Error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return &model.Error{Kind: model.Unavailable, Message: doing + ": " + err.Error(), Err: err}

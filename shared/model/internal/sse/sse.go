@@ -80,19 +80,26 @@ type lineReader struct {
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for len(l.line) <= MaxEvent {
-		c, err := l.r.ReadByte()
-		if err != nil {
+		if _, err := l.r.Peek(1); err != nil {
 			return nil, err
 		}
-		skip := c == '\n' && l.afterR
-		l.afterR = c == '\r'
-		switch {
-		case skip:
-		case c == '\n' || c == '\r':
-			return l.withoutBOM(), nil
-		default:
-			l.line = append(l.line, c)
+		buffered, _ := l.r.Peek(l.r.Buffered()) // cannot fail
+		skip := 0
+		if l.afterR && buffered[0] == '\n' {
+			skip = 1
 		}
+		l.afterR = false
+		end := bytes.IndexAny(buffered[skip:], "\r\n")
+		if end < 0 {
+			l.line = append(l.line, buffered[skip:]...)
+			_, _ = l.r.Discard(len(buffered)) // cannot fail
+			continue
+		}
+		end += skip
+		l.line = append(l.line, buffered[skip:end]...)
+		l.afterR = buffered[end] == '\r'
+		_, _ = l.r.Discard(end + 1) // cannot fail
+		return l.withoutBOM(), nil
 	}
 	return nil, ErrTooLong
 }
