@@ -35,15 +35,16 @@ func (b *builder) build(ctx context.Context, ws *project.Workspace, fingerprint 
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a folder for the program: %w", err)
 	}
+	p := &Program{Path: filepath.Join(dir, "agent"), Workspace: ws}
+	if _, err := os.Stat(p.Path); err == nil {
+		return p, nil, nil // of the build before the last one
+	}
 	j := &job{builder: b, ws: ws, dir: dir}
-	if err := j.writeSources(src); err != nil {
-		return nil, nil, fmt.Errorf("writing the program: %w", err)
-	}
-	diags, err := j.compile(ctx)
+	diags, err := j.compile(ctx, src)
 	if err != nil || diags.HasErrors() {
-		return nil, diags, err
+		return nil, diags, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &Program{Path: filepath.Join(dir, "agent"), Workspace: ws}, diags, nil
+	return p, diags, nil
 }
 
 // makeRoot finds the first place that can be written to.
@@ -93,9 +94,12 @@ func (j *job) writeSources(src []byte) error {
 	return writeFile(filepath.Join(j.dir, "overlay.json"), overlay)
 }
 
-// compile runs go build. The author's module need not know what only the host imports: where go.mod lacks it, a copy of
+// compile writes the source and runs go build. The author's module need not know what only the host imports: where go.mod lacks it, a copy of
 // it is completed instead.
-func (j *job) compile(ctx context.Context) (diag.List, error) {
+func (j *job) compile(ctx context.Context, src []byte) (diag.List, error) {
+	if err := j.writeSources(src); err != nil {
+		return nil, fmt.Errorf("writing the program: %w", err)
+	}
 	stderr, err := j.goBuild(ctx, nil)
 	if err != nil || stderr == "" {
 		return nil, err

@@ -147,6 +147,12 @@ func TestUnchangedProgramIsReusedAndAChangedOneIsAnother(t *testing.T) {
 	}
 
 	paths := []string{first.Path}
+	write(t, filepath.Join(root, "agent/bot/instructions.md"), "Be shy.")
+	load(t, dir, nil)
+	write(t, filepath.Join(root, "agent/bot/instructions.md"), "Be \"brief\".\n")
+	if undone := load(t, dir, nil); undone.Path != first.Path {
+		t.Errorf("after a change was undone: got %s, want %s", undone.Path, first.Path)
+	}
 	for _, change := range []struct{ file, text string }{
 		{"agent/bot/instructions.md", "Be long."},
 		{"dep/dep.go", "package dep\n\nconst Mark = \"* \"\n"},
@@ -223,6 +229,10 @@ func TestHostOfAnotherVersionIsToldAsSuch(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, diags); diff != "" || p != nil || err != nil {
 		t.Errorf("got program %v, error %v, diagnostics (-want +got):\n%s", p, err, diff)
+	}
+	left, err := filepath.Glob(filepath.Join(root, "agent", ".bdk", "build", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("the failed build leaves %v, error %v", left, err)
 	}
 }
 

@@ -2,8 +2,9 @@ package project
 
 // What the fuzz tests of the parsers call.
 var (
-	Nearest = nearest
-	Snake   = snake
+	Nearest      = nearest
+	Snake        = snake
+	JoinMarkdown = joinMarkdown
 )
 
 // IsToolName says whether a file of tools/ may have a name.

@@ -78,7 +78,7 @@ func (l *loader) readMarkdown(f *folder, files []string) {
 			f.agent.Instructions.Files = append(f.agent.Instructions.Files, f.rel(path))
 		}
 	}
-	f.agent.Instructions.Text = JoinMarkdown(parts)
+	f.agent.Instructions.Text = joinMarkdown(parts)
 }
 
 // checkMarkdown complains about text no model should get.
@@ -87,7 +87,7 @@ func (l *loader) checkMarkdown(path string, text []byte) bool {
 	case line > 0:
 		l.fail(codeNotUTF8, diag.Pos{File: path, Line: line}, "save the file as UTF-8", "the instructions are not valid UTF-8")
 		return false
-	case JoinMarkdown([][]byte{text}) == "":
+	case joinMarkdown([][]byte{text}) == "":
 		l.fail(codeEmpty, diag.Pos{File: path}, "say who the agent is, when to use which tool and what to answer, or remove the file",
 			"the instructions are empty")
 		return false
@@ -110,9 +110,9 @@ func firstInvalid(text []byte) int {
 	return n
 }
 
-// JoinMarkdown joins the texts of Markdown files, with a blank line between them. Byte order marks, carriage returns
+// joinMarkdown joins the texts of Markdown files, with a blank line between them. Byte order marks, carriage returns
 // before line ends and blank lines at the ends of a text are dropped.
-func JoinMarkdown(parts [][]byte) string {
+func joinMarkdown(parts [][]byte) string {
 	var texts []string
 	for _, part := range parts {
 		text := strings.ReplaceAll(strings.TrimPrefix(string(part), "\uFEFF"), "\r\n", "\n")
