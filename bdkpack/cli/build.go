@@ -2,12 +2,17 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
@@ -18,8 +23,13 @@ import (
 // build returns the program of the agents in dir, built if something changed. It shows what it is doing and the mistakes
 // it finds; with mistakes there is no program and the error is an exitError. The workspace is nil if nothing is known.
 func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.Workspace, error) {
-	p := &progress{io: io, last: io.Clock.Now()}
 	cache, _ := userCacheDir(io) // without one, what is built must fit into the agent's folder
+	unlock, err := lockBuild(ctx, io, cache, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	p := startProgress(io)
 	program, ws, diags, err := maingen.Load(ctx, dir, &maingen.Options{Env: io.Env, CacheDir: cache, Progress: p.show})
 	p.end()
 	if err != nil {
@@ -30,6 +40,31 @@ func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.
 		return nil, ws, exitError(1)
 	}
 	return program, ws, nil
+}
+
+// lockBuild waits until no other process builds the agents in dir. The first one builds; the others find its program.
+func lockBuild(ctx context.Context, io *IO, cache, dir string) (unlock func(), err error) {
+	if dir, err = filepath.Abs(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the agent's folder: %w", err)
+	}
+	folder := filepath.Join(cache, "bdk", "locks")
+	if cache == "" || os.MkdirAll(folder, 0o700) != nil {
+		return func() {}, nil //nolint:nilerr // there is no place to meet others: go on without
+	}
+	sum := sha256.Sum256([]byte(dir))
+	lock := flock.New(filepath.Join(folder, hex.EncodeToString(sum[:12])))
+	free, err := lock.TryLock()
+	if err == nil && !free {
+		fmt.Fprintln(io.Err, "waiting for another process that builds this agent")
+		_, err = lock.TryLockContext(ctx, 20*time.Millisecond)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another build of %s: %w", dir, err)
+	}
+	return func() { _ = lock.Unlock() }, nil // it ends with this process in any case
 }
 
 func userCacheDir(io *IO) (string, error) {
@@ -94,16 +129,52 @@ func programEnv(io *IO, c launch.Config) ([]string, error) {
 	return append(env, launch.Env+"="+string(text)), nil
 }
 
-// progress shows the steps of a build: on a terminal in one line, elsewhere a line now and then.
+// progress shows the steps of a build: on a terminal in one line, elsewhere a line now and then. It is safe for concurrent
+// use, because it also tells from time to time that a long step goes on.
 type progress struct {
-	io    *IO
-	last  time.Time
+	io   *IO
+	done chan struct{}
+
+	mu    sync.Mutex
+	text  string // the step at hand
 	phase maingen.Phase
-	shown bool
+	start time.Time // of the build
+	last  time.Time // when something was shown
+}
+
+const patience = 5 * time.Second // without a word
+
+func startProgress(io *IO) *progress {
+	now := io.Clock.Now()
+	p := &progress{io: io, done: make(chan struct{}), start: now, last: now}
+	go p.remind()
+	return p
+}
+
+// remind shows the step at hand again when nothing has been shown for long.
+func (p *progress) remind() {
+	for {
+		due, stop := p.io.Clock.After(patience)
+		select {
+		case <-p.done:
+			stop()
+			return
+		case <-due:
+		}
+		p.mu.Lock()
+		now := p.io.Clock.Now()
+		if p.text != "" && now.Sub(p.last) >= patience {
+			p.print(now, fmt.Sprintf("%s (%s so far)", p.text, now.Sub(p.start).Round(time.Second)))
+		}
+		p.mu.Unlock()
+	}
 }
 
 // show is called for each step.
 func (p *progress) show(step maingen.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = describeStep(step)
 	every := 2 * time.Second
 	switch {
 	case p.io.Terminal:
@@ -111,11 +182,13 @@ func (p *progress) show(step maingen.Progress) {
 	case p.phase != step.Phase:
 		every = 500 * time.Millisecond // what is over soon is not worth a line
 	}
-	now := p.io.Clock.Now()
-	if now.Sub(p.last) < every {
-		return
+	if now := p.io.Clock.Now(); now.Sub(p.last) >= every {
+		p.phase = step.Phase
+		p.print(now, p.text)
 	}
-	p.phase, p.last = step.Phase, now
+}
+
+func describeStep(step maingen.Progress) string {
 	text := string(step.Phase)
 	switch {
 	case step.Most > 0:
@@ -126,9 +199,13 @@ func (p *progress) show(step maingen.Progress) {
 	if step.Item != "" {
 		text += " " + step.Item
 	}
+	return text
+}
+
+func (p *progress) print(now time.Time, text string) {
+	p.last = now
 	if p.io.Terminal {
 		fmt.Fprintf(p.io.Err, "\r\x1b[K%.100s", text)
-		p.shown = true
 		return
 	}
 	fmt.Fprintln(p.io.Err, text)
@@ -136,7 +213,10 @@ func (p *progress) show(step maingen.Progress) {
 
 // end removes the line from the terminal.
 func (p *progress) end() {
-	if p.shown {
+	close(p.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.io.Terminal && p.text != "" {
 		fmt.Fprint(p.io.Err, "\r\x1b[K")
 	}
 }

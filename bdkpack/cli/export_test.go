@@ -1,6 +1,10 @@
 package cli
 
-import "context"
+import (
+	"context"
+
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+)
 
 // BuildFunc builds the program of dev.
 type BuildFunc = buildFunc
@@ -8,6 +12,12 @@ type BuildFunc = buildFunc
 // Dev runs `bdk dev` with another build.
 func Dev(ctx context.Context, io *IO, dir string, port int, build BuildFunc) error {
 	return devRun(ctx, io, serving{dir: dir, host: "127.0.0.1", port: port, mode: "multi", dev: true}, build)
+}
+
+// StartProgress shows steps of a build until end is called.
+func StartProgress(io *IO) (show func(maingen.Progress), end func()) {
+	p := startProgress(io)
+	return p.show, p.end
 }
 
 // RunProgram runs an agent program as `bdk run` and `bdk info` do.
