@@ -139,7 +139,7 @@ func send(ctx context.Context, c chan<- piece, p piece) bool {
 func (r *run) stream(ctx context.Context, m NamedModel) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v := newVoice(m.provider())
+	v := newVoice(m.ID)
 	c := pieces(ctx, m.Model, r.request())
 	for {
 		p, more, err := r.hear(ctx, c, v)
@@ -226,13 +226,4 @@ func (r *run) number(calls []model.Call) []event.ActionCall {
 		out[i] = event.ActionCall{CallID: id, ToolName: c.Name, Args: args}
 	}
 	return out
-}
-
-// provider returns the part of the id before the colon.
-func (m NamedModel) provider() string {
-	provider, _, err := model.ParseID(m.ID)
-	if err != nil {
-		return m.ID
-	}
-	return provider
 }

@@ -92,7 +92,7 @@ func (r *run) summarize(ctx context.Context, text string, done *event.ContextCom
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answer, err := model.Collect(m.provider(), m.Model.Stream(ctx, req))
+	answer, err := model.Collect(m.ID, m.Model.Stream(ctx, req))
 	if err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ const (
 // voice turns the deltas of one answer into events. Text leaves it in whole characters only, and what it has given out
 // as deltas adds up to exactly what it gives as the whole.
 type voice struct {
-	provider  string
+	model     string // provider:name
 	answer    *model.Accumulator
 	text      spoken
 	reasoning spoken
@@ -33,8 +33,8 @@ type spoken struct {
 	whole   strings.Builder
 }
 
-func newVoice(provider string) *voice {
-	return &voice{provider: provider, answer: model.NewAccumulator(provider)}
+func newVoice(modelID string) *voice {
+	return &voice{model: modelID, answer: model.NewAccumulator(modelID)}
 }
 
 // take adds a delta.
@@ -60,7 +60,7 @@ func (v *voice) endReasoning(signature string) {
 	}
 	done := event.ReasoningCompleted{Text: v.reasoning.whole.String(), Signature: signature}
 	if signature != "" {
-		done.Provider = v.provider
+		done.Model = v.model
 	}
 	v.out = append(v.out, done)
 	v.reasoning.whole.Reset()

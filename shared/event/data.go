@@ -71,7 +71,7 @@ type ReasoningAppended struct {
 type ReasoningCompleted struct {
 	Text      string `json:"text"`
 	Signature string `json:"signature,omitempty"` // opaque; goes back to the provider that signed it
-	Provider  string `json:"provider,omitempty"`  // who signed
+	Model     string `json:"model,omitempty"`     // who signed, provider:name
 }
 
 // MessageAppended is a delta of the reply.

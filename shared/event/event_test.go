@@ -44,7 +44,7 @@ func trips() []trip {
 		of(event.MessageReceived{Text: "你好🌍"}, `{"text":"你好🌍"}`),
 		of(event.TurnStarted{Model: "scripted:x"}, `{"model":"scripted:x"}`),
 		of(event.ReasoningAppended{Text: "r"}, `{"text":"r"}`),
-		of(event.ReasoningCompleted{Text: "r", Signature: "s", Provider: "p"}, `{"text":"r","signature":"s","provider":"p"}`),
+		of(event.ReasoningCompleted{Text: "r", Signature: "s", Model: "p:m"}, `{"text":"r","signature":"s","model":"p:m"}`),
 		of(event.MessageAppended{Text: "m", ParentCallID: "c0"}, `{"text":"m","parentCallId":"c0"}`),
 		of(event.MessageCompleted{Text: "m", FinishReason: "stop", Usage: usage, UsageOf: "p:m", ParentCallID: "c0"},
 			`{"text":"m","finishReason":"stop","usage":`+usageWire+`,"usageOf":"p:m","parentCallId":"c0"}`),

@@ -17,7 +17,7 @@ type Answer struct {
 // An Accumulator adds up the deltas of one model call. Nothing is validated on the way.
 // It is not safe for concurrent use.
 type Accumulator struct {
-	provider string
+	model string
 
 	text      strings.Builder
 	thought   strings.Builder // the open reasoning block
@@ -33,9 +33,9 @@ type openCall struct {
 	args     strings.Builder
 }
 
-// NewAccumulator returns an empty Accumulator. The provider, as in [ParseID], is written on each signed reasoning block.
-func NewAccumulator(provider string) *Accumulator {
-	return &Accumulator{provider: provider}
+// NewAccumulator returns an empty Accumulator. The id of the model, provider:name, is written on each signed reasoning block.
+func NewAccumulator(modelID string) *Accumulator {
+	return &Accumulator{model: modelID}
 }
 
 // Add takes the next delta.
@@ -73,7 +73,7 @@ func (a *Accumulator) closeThought(signature string) {
 func (a *Accumulator) block(signature string) Reasoning {
 	r := Reasoning{Text: a.thought.String(), Signature: signature}
 	if signature != "" {
-		r.Provider = a.provider
+		r.Model = a.model
 	}
 	return r
 }
@@ -112,8 +112,8 @@ func (a *Accumulator) Answer() Answer {
 
 // Collect ranges over the whole stream and adds it up. With an error it also returns what came before it.
 // A stream that ends without a finish reason is an [*Error] of kind [Unavailable].
-func Collect(provider string, stream iter.Seq2[Delta, error]) (Answer, error) {
-	a := NewAccumulator(provider)
+func Collect(modelID string, stream iter.Seq2[Delta, error]) (Answer, error) {
+	a := NewAccumulator(modelID)
 	for d, err := range stream {
 		if err != nil {
 			return a.Answer(), err

@@ -68,8 +68,8 @@ func TestCollectAddsUpTheDeltas(t *testing.T) {
 			},
 			want: model.Answer{
 				Message: model.Message{Role: model.Assistant, Text: "x", Reasoning: []model.Reasoning{
-					{Text: "one two", Signature: "s1", Provider: "acme"},
-					{Signature: "hidden", Provider: "acme"},
+					{Text: "one two", Signature: "s1", Model: "acme"},
+					{Signature: "hidden", Model: "acme"},
 					{Text: "three"},
 					{Text: "four"},
 				}},

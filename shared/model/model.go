@@ -51,7 +51,7 @@ type Message struct {
 type Reasoning struct {
 	Text      string `json:"text"`
 	Signature string `json:"signature,omitempty"` // opaque; set by the provider
-	Provider  string `json:"provider,omitempty"`  // who signed: other adapters drop the block
+	Model     string `json:"model,omitempty"`     // who signed, provider:name: a request to another model leaves the block out
 }
 
 // A Call is a tool call the model asks for.

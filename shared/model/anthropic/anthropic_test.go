@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	modeltest.Run(t, modeltest.Harness{
 		New:         newModel,
 		Secret:      key,
-		Provider:    model.ProviderAnthropic,
+		Model:       model.ProviderAnthropic + ":claude-test",
 		ContentType: "text/event-stream; charset=utf-8",
 		Encode:      encode,
 		Refusals:    refusals,
@@ -217,14 +217,14 @@ func TestBlocksOutOfTheOrdinary(t *testing.T) {
 		"data: {\"type\":\"content_block_delta\",\"index\":4,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n" + stop(4) +
 		"data: {\"type\":\"content_block_delta\",\"index\":9,\"delta\":{\"type\":\"text_delta\",\"text\":\"stray\"}}\n\n" + stop(9) +
 		"data: {\"type\":\"brand_new_event\"}\n\n" + end
-	got, err := model.Collect(model.ProviderAnthropic, play(t, wire).Stream(t.Context(), hello()))
+	got, err := model.Collect(model.ProviderAnthropic+":claude-test", play(t, wire).Stream(t.Context(), hello()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := model.Answer{Finish: model.FinishStop, Message: model.Message{
 		Role: model.Assistant, Text: "hi",
 		Reasoning: []model.Reasoning{
-			{Signature: "redacted:c2VjcmV0", Provider: model.ProviderAnthropic}, {Signature: "s1", Provider: model.ProviderAnthropic},
+			{Signature: "redacted:c2VjcmV0", Model: model.ProviderAnthropic + ":claude-test"}, {Signature: "s1", Model: model.ProviderAnthropic + ":claude-test"},
 		},
 		Calls: []model.Call{{ID: "a", Name: "x", Args: json.RawMessage(`{"k":1}`)}},
 	}}
@@ -283,7 +283,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(wire.String())
 	f.Add(string(event("error", fault("overloaded_error", "m"))))
 	f.Fuzz(func(t *testing.T, wire string) {
-		a, err := model.Collect(model.ProviderAnthropic, play(t, wire).Stream(t.Context(), hello()))
+		a, err := model.Collect(model.ProviderAnthropic+":claude-test", play(t, wire).Stream(t.Context(), hello()))
 		if err == nil && a.Finish == "" || err != nil && model.KindOf(err) == "" {
 			t.Errorf("got finish %q, error %v", a.Finish, err)
 		}

@@ -89,7 +89,7 @@ type (
 const redacted = "redacted:"
 
 func (m *Model) request(req *model.Request) *requestJSON {
-	turns := history.Turns(req.Messages, model.ProviderAnthropic)
+	turns := history.Turns(req.Messages, model.ProviderAnthropic+":"+m.name)
 	r := &requestJSON{Model: m.name, MaxTokens: req.MaxTokens, Stream: true}
 	if r.MaxTokens == 0 {
 		r.MaxTokens = DefaultMaxTokens

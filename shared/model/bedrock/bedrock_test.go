@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	modeltest.Run(t, modeltest.Harness{
 		New:         func(_ testing.TB, client *http.Client, url string) model.Model { return newModel(client, url, nil) },
 		Secret:      secret,
-		Provider:    model.ProviderBedrock,
+		Model:       model.ProviderBedrock + ":eu.acme.large-v1:0",
 		ContentType: "application/vnd.amazon.eventstream",
 		Encode:      encode,
 		Refusals:    refusals,
@@ -241,17 +241,17 @@ func TestRedactedReasoningGoesBackAsItCame(t *testing.T) {
 	e.end(model.FinishStop)
 	url, bodies := serve(t, e.frames)
 	m := newModel(http.DefaultClient, url, nil)
-	got, err := model.Collect(model.ProviderBedrock, m.Stream(t.Context(), hello()))
+	got, err := model.Collect(model.ProviderBedrock+":eu.acme.large-v1:0", m.Stream(t.Context(), hello()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-bodies
-	want := []model.Reasoning{{Signature: "redacted:c2VjcmV0", Provider: model.ProviderBedrock}}
+	want := []model.Reasoning{{Signature: "redacted:c2VjcmV0", Model: model.ProviderBedrock + ":eu.acme.large-v1:0"}}
 	if diff := cmp.Diff(want, got.Message.Reasoning); diff != "" {
 		t.Errorf("reasoning (-want +got):\n%s", diff)
 	}
 	next := hello(got.Message, model.Message{Role: model.User, Text: "go on"})
-	if _, err := model.Collect(model.ProviderBedrock, m.Stream(t.Context(), next)); err != nil {
+	if _, err := model.Collect(model.ProviderBedrock+":eu.acme.large-v1:0", m.Stream(t.Context(), next)); err != nil {
 		t.Fatal(err)
 	}
 	sent := fmt.Sprint((<-bodies)["messages"])
@@ -313,7 +313,7 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 	if _, err := model.Collect("", m.Stream(t.Context(), req)); model.KindOf(err) != model.Invalid {
 		t.Errorf("schema that is no object: got %v", err)
 	}
-	broken := model.Message{Role: model.Assistant, Text: "x", Reasoning: []model.Reasoning{{Signature: "redacted:?", Provider: model.ProviderBedrock}}}
+	broken := model.Message{Role: model.Assistant, Text: "x", Reasoning: []model.Reasoning{{Signature: "redacted:?", Model: model.ProviderBedrock + ":eu.acme.large-v1:0"}}}
 	if _, err := model.Collect("", m.Stream(t.Context(), hello(broken, hello().Messages[0]))); model.KindOf(err) != model.Invalid {
 		t.Errorf("broken signature: got %v", err)
 	}

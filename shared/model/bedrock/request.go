@@ -21,7 +21,7 @@ import (
 const redacted = "redacted:"
 
 func (m *Model) request(req *model.Request) (*bedrockruntime.ConverseStreamInput, error) {
-	turns := history.Turns(req.Messages, model.ProviderBedrock)
+	turns := history.Turns(req.Messages, model.ProviderBedrock+":"+m.id)
 	limit := req.MaxTokens
 	if limit == 0 {
 		limit = DefaultMaxTokens

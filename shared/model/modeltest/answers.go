@@ -34,7 +34,7 @@ func (h *Harness) conversations() map[string][]model.Delta {
 	}
 	thoughts := []model.Delta{{Reasoning: "Let me "}, {Reasoning: hard}}
 	out["reasoning"] = append(thoughts[:2:2], text("Done."), end(model.FinishStop))
-	if h.Provider != "" {
+	if h.Model != "" {
 		signed := append(thoughts[:2:2], model.Delta{Signature: "c2ln+/="})
 		out["signed reasoning"] = append(signed[:3:3], text("Done."), end(model.FinishStop))
 		out["signed reasoning before a call"] = append(signed[:3:3], call(0, callID(0), "now"), end(model.FinishToolCalls))
@@ -107,7 +107,7 @@ func testShape(t *testing.T, m model.Model) {
 func testSplits(t *testing.T, h *Harness) {
 	const js = `{"city":"你🌍\"\\n","n":-1.5e3,"l":[true,null]}`
 	deltas := []model.Delta{text("a你"), text("🌍"), call(0, callID(0), "add"), args(0, `{"a":"你`), args(0, `"}`), end(model.FinishToolCalls)}
-	if h.Provider != "" {
+	if h.Model != "" {
 		deltas = append([]model.Delta{{Reasoning: "好"}, {Signature: "c2ln"}}, deltas...)
 	}
 	p := h.answer(t, deltas...)
@@ -147,7 +147,7 @@ func testConcurrent(t *testing.T, h *Harness) {
 	diffs := make(chan string, clients)
 	for range clients {
 		go func() {
-			got, err := model.Collect(h.Provider, m.Stream(t.Context(), hello()))
+			got, err := model.Collect(h.Model, m.Stream(t.Context(), hello()))
 			if err != nil {
 				diffs <- err.Error()
 				return

@@ -154,7 +154,7 @@ func testContextEnds(t *testing.T, h *Harness) {
 		p := h.answer(t, end(model.FinishStop))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := model.Collect(h.Provider, h.model(t, p).Stream(ctx, hello()))
+		_, err := model.Collect(h.Model, h.model(t, p).Stream(ctx, hello()))
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
@@ -189,7 +189,7 @@ func testContextEnds(t *testing.T, h *Harness) {
 		p.hang = true
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := model.Collect(h.Provider, h.model(t, p).Stream(ctx, hello()))
+		_, err := model.Collect(h.Model, h.model(t, p).Stream(ctx, hello()))
 		p.waitGone(t)
 		if !errors.Is(err, context.DeadlineExceeded) || model.KindOf(err) != "" {
 			t.Errorf("got %v, want context.DeadlineExceeded and no model error", err)
@@ -245,7 +245,7 @@ func testLazy(t *testing.T, h *Harness) {
 	if n := len(p.requests()); n != 0 {
 		t.Fatalf("%d requests were sent before the range", n)
 	}
-	if _, err := model.Collect(h.Provider, stream); err != nil {
+	if _, err := model.Collect(h.Model, stream); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(p.requests()); n != 1 {

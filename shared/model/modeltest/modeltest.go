@@ -29,8 +29,8 @@ type Harness struct {
 	New func(t testing.TB, client *http.Client, url string) model.Model
 	// Secret must not show in any error.
 	Secret string
-	// Provider is who signs reasoning; "" when the protocol has no signed reasoning.
-	Provider string
+	// Model is the id of the model that New makes, provider:name, which signs reasoning; "" when the protocol has no signed reasoning.
+	Model string
 	// ContentType is that of a stream.
 	ContentType string
 	// Encode writes the answer that the deltas describe as the provider would, in frames: what is needed before the first
@@ -161,7 +161,7 @@ func (h *Harness) model(t testing.TB, p *provider) model.Model {
 // collect asks the model one simple thing and adds the answer up.
 func (h *Harness) collect(t testing.TB, m model.Model) (model.Answer, error) {
 	t.Helper()
-	return model.Collect(h.Provider, m.Stream(t.Context(), hello()))
+	return model.Collect(h.Model, m.Stream(t.Context(), hello()))
 }
 
 func hello() *model.Request {
@@ -170,7 +170,7 @@ func hello() *model.Request {
 
 // want adds up what the deltas say.
 func (h *Harness) want(deltas []model.Delta) model.Answer {
-	a := model.NewAccumulator(h.Provider)
+	a := model.NewAccumulator(h.Model)
 	for _, d := range deltas {
 		a.Add(d)
 	}

@@ -16,9 +16,9 @@ import (
 // conversation has everything in it that providers are strict about.
 func (h *Harness) conversation() *model.Request {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
-	mine := model.Reasoning{Text: "I must add.", Signature: "c2ln", Provider: h.Provider}
-	foreign := model.Reasoning{Text: "foreign", Signature: "c2ln", Provider: "somebody else"}
-	redacted := model.Reasoning{Signature: "redacted:c2VjcmV0", Provider: h.Provider}
+	mine := model.Reasoning{Text: "I must add.", Signature: "c2ln", Model: h.Model}
+	foreign := model.Reasoning{Text: "foreign", Signature: "c2ln", Model: "somebody:else"}
+	redacted := model.Reasoning{Signature: "redacted:c2VjcmV0", Model: h.Model}
 	return &model.Request{
 		Instructions: "Be brief.",
 		MaxTokens:    500,
@@ -56,7 +56,7 @@ func testRequest(t *testing.T, h *Harness) {
 	p := h.answer(t, end(model.FinishStop))
 	req := h.conversation()
 	before := fmt.Sprintf("%+v", *req)
-	if _, err := model.Collect(h.Provider, h.model(t, p).Stream(t.Context(), req)); err != nil {
+	if _, err := model.Collect(h.Model, h.model(t, p).Stream(t.Context(), req)); err != nil {
 		t.Fatal(err)
 	}
 	if after := fmt.Sprintf("%+v", *req); after != before {
@@ -102,7 +102,7 @@ func testReplay(t *testing.T, h *Harness) {
 				next = model.Message{Role: model.User, Text: "go on"}
 			}
 			req.Messages = append(req.Messages, next)
-			if _, err := model.Collect(h.Provider, m.Stream(t.Context(), req)); err != nil {
+			if _, err := model.Collect(h.Model, m.Stream(t.Context(), req)); err != nil {
 				t.Fatal(err)
 			}
 			body := string(p.requests()[1])

@@ -191,7 +191,7 @@ func TestOddServers(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := model.Collect(model.ProviderOpenAI, play(t, tc.wire).Stream(t.Context(), hello()))
+			got, err := model.Collect(model.ProviderOpenAI+":gpt-test", play(t, tc.wire).Stream(t.Context(), hello()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(wire)
 	}
 	f.Fuzz(func(t *testing.T, wire string) {
-		a, err := model.Collect(model.ProviderOpenAI, play(t, wire).Stream(t.Context(), hello()))
+		a, err := model.Collect(model.ProviderOpenAI+":gpt-test", play(t, wire).Stream(t.Context(), hello()))
 		if err == nil && a.Finish == "" || err != nil && model.KindOf(err) == "" {
 			t.Errorf("got finish %q, error %v", a.Finish, err)
 		}

@@ -99,7 +99,7 @@ func (m *Model) request(req *model.Request) *requestJSON {
 	if req.Instructions != "" {
 		r.Messages = append(r.Messages, messageJSON{Role: "system", Content: &req.Instructions})
 	}
-	for _, t := range history.Turns(req.Messages, model.ProviderOpenAI) {
+	for _, t := range history.Turns(req.Messages, model.ProviderOpenAI+":"+m.name) {
 		r.Messages = append(r.Messages, messages(t)...)
 	}
 	for _, t := range history.Tools(req) {

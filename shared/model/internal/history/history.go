@@ -27,13 +27,13 @@ const maxName = 64
 type Turn struct {
 	Assistant bool
 	Results   []model.Result    // what the user's side begins with
-	Reasoning []model.Reasoning // the blocks that the given provider signed
+	Reasoning []model.Reasoning // the blocks that the given model signed
 	Text      string            // never blank if there is nothing else; texts of several messages are joined by an empty line
 	Calls     []model.Call
 }
 
-// Turns returns the conversation as alternating turns. Reasoning is kept if provider signed it.
-func Turns(messages []model.Message, provider string) []Turn {
+// Turns returns the conversation as alternating turns. Reasoning is kept if the model of that id signed it.
+func Turns(messages []model.Message, modelID string) []Turn {
 	var turns []Turn
 	ids := idTable{used: map[string]int{}}
 	for i := range messages {
@@ -45,12 +45,12 @@ func Turns(messages []model.Message, provider string) []Turn {
 		if len(turns) == 0 || turns[len(turns)-1].Assistant != assistant {
 			turns = append(turns, Turn{Assistant: assistant})
 		}
-		turns[len(turns)-1].add(m, provider, &ids)
+		turns[len(turns)-1].add(m, modelID, &ids)
 	}
 	return turns
 }
 
-func (t *Turn) add(m *model.Message, provider string, ids *idTable) {
+func (t *Turn) add(m *model.Message, modelID string, ids *idTable) {
 	switch m.Role {
 	case model.User:
 		t.join(m.Text, NoMessage)
@@ -65,7 +65,7 @@ func (t *Turn) add(m *model.Message, provider string, ids *idTable) {
 		}
 	case model.Assistant:
 		for _, r := range m.Reasoning {
-			if r.Provider == provider && r.Signature != "" {
+			if r.Model == modelID && r.Signature != "" {
 				t.Reasoning = append(t.Reasoning, r)
 			}
 		}

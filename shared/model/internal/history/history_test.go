@@ -33,10 +33,10 @@ func TestTurnsAlternateAndHoldNothingBlank(t *testing.T) {
 	got := history.Turns([]model.Message{
 		{Role: model.User, Text: "one"},
 		{Role: model.User, Text: " \n"},
-		{Role: model.Assistant, Text: " ", Reasoning: []model.Reasoning{{Text: "x", Signature: "s", Provider: "acme"}}},
+		{Role: model.Assistant, Text: " ", Reasoning: []model.Reasoning{{Text: "x", Signature: "s", Model: "acme"}}},
 		{Role: model.User, Text: "two"},
 		{Role: model.Assistant, Text: "a", Reasoning: []model.Reasoning{
-			{Text: "mine", Signature: "s", Provider: "acme"}, {Text: "foreign", Signature: "s", Provider: "other"}, {Text: "unsigned"},
+			{Text: "mine", Signature: "s", Model: "acme"}, {Text: "foreign", Signature: "s", Model: "other"}, {Text: "unsigned"},
 		}},
 		{Role: model.Assistant, Calls: []model.Call{{ID: "c.1", Name: "do it"}}},
 		{Role: model.Results, Results: []model.Result{{CallID: "c.1", Name: "do it", Output: "\t", IsError: true}}},
@@ -46,7 +46,7 @@ func TestTurnsAlternateAndHoldNothingBlank(t *testing.T) {
 		{Text: "one\n\n(empty message)\n\ntwo"},
 		{
 			Assistant: true, Text: "a",
-			Reasoning: []model.Reasoning{{Text: "mine", Signature: "s", Provider: "acme"}},
+			Reasoning: []model.Reasoning{{Text: "mine", Signature: "s", Model: "acme"}},
 			Calls:     []model.Call{{ID: "c_1", Name: "do_it", Args: json.RawMessage("{}")}},
 		},
 		{Text: "three", Results: []model.Result{{CallID: "c_1", Name: "do_it", Output: "(no output)", IsError: true}}},
