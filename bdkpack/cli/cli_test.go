@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("CHECKOUT", checkout)
 			e.Setenv("GOPROXY", "off")
 			e.Setenv("GOWORK", "off")
+			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			e.Setenv("PORT", strconv.Itoa(freePort(t)))
 			return nil

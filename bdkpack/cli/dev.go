@@ -116,8 +116,14 @@ func (d *dev) run(ctx context.Context, socket *os.File) error {
 // loop builds after every change until ctx ends.
 func (d *dev) loop(ctx context.Context) error {
 	for {
-		if err := d.rebuild(ctx); err != nil {
+		switch err := d.rebuild(ctx); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && !d.started:
 			return err
+		case err != nil:
+			fmt.Fprintf(d.io.Err, "%v\n", err)
+			d.keepServing()
 		}
 		changed, err := d.watch.Wait(ctx)
 		if err != nil {
@@ -132,11 +138,9 @@ func (d *dev) rebuild(ctx context.Context) error {
 	const rounds = 5 // files may appear in folders that are not watched yet: look again once they are
 	for range rounds {
 		program, ws, err := d.build(ctx)
-		added := ws != nil && d.watch.Set(ws.Inputs.Dirs, ws.Inputs.Files)
+		added := ws != nil && d.watchInputs(ws.Inputs)
 		var mistakes exitError
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
 		case errors.As(err, &mistakes):
 			d.keepServing()
 			return nil
@@ -147,6 +151,14 @@ func (d *dev) rebuild(ctx context.Context) error {
 		}
 	}
 	return errors.New("the files change faster than they can be built")
+}
+
+func (d *dev) watchInputs(in project.Inputs) (added bool) {
+	added, err := d.watch.Set(in.Dirs, in.Files)
+	if err != nil {
+		fmt.Fprintf(d.io.Err, "some changes will not be seen: %v\n", err)
+	}
+	return added
 }
 
 func (d *dev) keepServing() {
@@ -188,7 +200,7 @@ func (d *dev) notice(n supervisor.Notice) {
 			d.greeted = true
 		}
 	case supervisor.Rejected:
-		fmt.Fprintf(d.io.Err, "the new program did not become ready: %v\n", n.Err)
+		fmt.Fprintf(d.io.Err, "the new program did not become ready: %v; waiting for a change\n", n.Err)
 	case supervisor.Crashed:
 		fmt.Fprintf(d.io.Err, "the agent program ended: %v; starting it again in %s\n", n.Err, n.Wait)
 	}

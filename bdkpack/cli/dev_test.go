@@ -144,8 +144,11 @@ func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, e
 		Inputs: project.Inputs{Dirs: []string{filepath.Join(r.dir, "bot")}},
 	}
 	text, err := os.ReadFile(filepath.Join(r.dir, "bot", "agent.go"))
-	if err != nil {
-		return nil, nil, err
+	switch string(text) {
+	case "":
+		return nil, ws, errors.Join(errors.New("no go command"), err)
+	case "does not start":
+		return &maingen.Program{Path: "/no/such/program", Workspace: ws, Reused: true}, ws, nil
 	}
 	if strings.Contains(string(text), "mistake") {
 		fmt.Fprintln(r.screen, "agent.go:1:1: mistake")
@@ -202,6 +205,15 @@ func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
 	r.edit("a mistake")
 	r.screen.want(t, "agent.go:1:1: mistake")
 	r.screen.want(t, "the last good build keeps serving")
+	r.wantAnswer("two")
+
+	r.edit("")
+	r.screen.want(t, "no go command")
+	r.screen.want(t, "the last good build keeps serving")
+	r.wantAnswer("two")
+
+	r.edit("does not start")
+	r.screen.want(t, "the new program did not become ready: ")
 	r.wantAnswer("two")
 
 	r.edit("three")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ const (
 
 // Watcher watches folders. It is not safe for concurrent use. Close it.
 type Watcher struct {
-	fs    *fsnotify.Watcher
+	inner *fsnotify.Watcher
 	clock clock.Clock
 	dirs  map[string]bool // watched; whether everything in it matters
 	files map[string]bool // those that matter in the other folders
@@ -35,16 +36,16 @@ func New(c clock.Clock) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching files: %w", err)
 	}
-	return &Watcher{fs: w, clock: c, dirs: map[string]bool{}}, nil
+	return &Watcher{inner: w, clock: c, dirs: map[string]bool{}}, nil
 }
 
 // Close stops watching.
-func (w *Watcher) Close() error { return w.fs.Close() }
+func (w *Watcher) Close() error { return w.inner.Close() }
 
 // Set watches all that is directly in dirs, and files, in place of what was watched before. Paths are absolute; what does
 // not exist is not watched, but a file that appears later in a folder that does exist is seen. It reports whether a
-// folder was added: what happened there before has not been seen.
-func (w *Watcher) Set(dirs, files []string) (added bool) {
+// folder was added: what happened there before has not been seen. An error says what is not watched though it exists.
+func (w *Watcher) Set(dirs, files []string) (added bool, err error) {
 	want := map[string]bool{}
 	w.files = map[string]bool{}
 	for _, file := range files {
@@ -56,20 +57,23 @@ func (w *Watcher) Set(dirs, files []string) (added bool) {
 	}
 	for dir := range w.dirs {
 		if _, ok := want[dir]; !ok {
-			_ = w.fs.Remove(dir) // it may be gone already
+			_ = w.inner.Remove(dir) // it may be gone already
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(want)) {
 		_, watched := w.dirs[dir]
-		switch err := w.fs.Add(dir); { // again, in case it was removed and made anew
-		case err != nil:
-			delete(want, dir)
-		case !watched:
-			added = true
+		cause := w.inner.Add(dir) // again, in case it was removed and made anew
+		switch {
+		case cause == nil:
+			added = added || !watched
+			continue
+		case !errors.Is(cause, fs.ErrNotExist) && err == nil: // one stands for all: they have the same cause
+			err = fmt.Errorf("watching %s: %w", dir, cause)
 		}
+		delete(want, dir)
 	}
 	w.dirs = want
-	return added
+	return added, err
 }
 
 // Wait returns the names of the files that changed, sorted, once there was no change for a tenth of a second. The error is
@@ -81,7 +85,7 @@ func (w *Watcher) Wait(ctx context.Context) ([]string, error) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case err, ok := <-w.fs.Errors:
+		case err, ok := <-w.inner.Errors:
 			if !ok {
 				return nil, fmt.Errorf("watching files: %w", fsnotify.ErrClosed)
 			}
@@ -89,7 +93,7 @@ func (w *Watcher) Wait(ctx context.Context) ([]string, error) {
 				return nil, fmt.Errorf("watching files: %w", err)
 			}
 			changed["(many files)"] = true
-		case e := <-w.fs.Events:
+		case e := <-w.inner.Events:
 			if !w.matters(e) {
 				continue
 			}

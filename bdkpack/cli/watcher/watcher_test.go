@@ -27,8 +27,17 @@ func watch(t *testing.T) (*watcher.Watcher, string) {
 			t.Fatal(err)
 		}
 	}
-	w.Set([]string{filepath.Join(dir, "bot"), filepath.Join(dir, "missing")}, []string{filepath.Join(dir, "beside", "go.mod")})
+	set(t, w, []string{filepath.Join(dir, "bot"), filepath.Join(dir, "missing")}, filepath.Join(dir, "beside", "go.mod"))
 	return w, dir
+}
+
+func set(t *testing.T, w *watcher.Watcher, dirs []string, files ...string) (added bool) {
+	t.Helper()
+	added, err := w.Set(dirs, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
 }
 
 func write(t *testing.T, names ...string) {
@@ -94,10 +103,10 @@ func TestSetReplacesWhatIsWatched(t *testing.T) {
 	if diff := cmp.Diff([]string{"bot/tools"}, wait(t, w, dir)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if !w.Set([]string{bot, tools}, nil) {
+	if !set(t, w, []string{bot, tools}) {
 		t.Error("Set did not say that a folder was added")
 	}
-	if w.Set([]string{tools}, nil) {
+	if set(t, w, []string{tools}) {
 		t.Error("Set said that a folder was added, but one was removed")
 	}
 	write(t, filepath.Join(bot, "agent.go"), filepath.Join(dir, "beside", "go.mod"), filepath.Join(tools, "a.go"))
