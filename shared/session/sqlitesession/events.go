@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/event"
@@ -49,14 +50,16 @@ func (d *Driver) Commit(ctx context.Context, b session.Batch) error {
 	return err
 }
 
-// mustLast reports whether a loss of power must not undo b.
+// mustLast reports whether a loss of power must not undo b: all but what a turn writes anew when it is resumed.
 func mustLast(b session.Batch) bool {
-	for _, e := range b.Events {
-		if b.Row != nil || e.Type != event.TypeMessageAppended && e.Type != event.TypeReasoningAppended {
+	return slices.ContainsFunc(b.Events, func(e event.Event) bool {
+		switch e.Type {
+		case event.TypeTurnStarted, event.TypeStepRestarted, event.TypeMessageAppended, event.TypeReasoningAppended:
+			return b.Row != nil
+		default:
 			return true
 		}
-	}
-	return false
+	})
 }
 
 func (d *Driver) apply(tx *sqlitex.Tx, b session.Batch) error {

@@ -1,8 +1,8 @@
 // Package sqlitesession keeps sessions in the embedded host's database file. The file may be shared by several processes.
 //
-// Every commit is flushed to the disk before it returns, except batches that hold only deltas of a reply and renewals of a
-// lease. Those survive the death of the process but not a loss of power, after which a turn is resumed from its last whole
-// event anyway.
+// Every commit is flushed to the disk before it returns, except renewals of a lease and batches that hold only deltas of a
+// reply or the beginning of a turn or step. Those survive the death of the process but not a loss of power, after which a turn
+// is resumed from its last whole event anyway.
 package sqlitesession
 
 import (
