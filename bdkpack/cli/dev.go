@@ -200,10 +200,17 @@ func (d *dev) notice(n supervisor.Notice) {
 			d.greeted = true
 		}
 	case supervisor.Rejected:
-		fmt.Fprintf(d.io.Err, "the new program did not become ready: %v; waiting for a change\n", n.Err)
+		fmt.Fprintf(d.io.Err, "the new program did not become ready: %v%s\n", n.Err, again(n.Wait))
 	case supervisor.Crashed:
-		fmt.Fprintf(d.io.Err, "the agent program ended: %v; starting it again in %s\n", n.Err, n.Wait)
+		fmt.Fprintf(d.io.Err, "the agent program ended: %v%s\n", n.Err, again(n.Wait))
 	}
+}
+
+func again(wait time.Duration) string {
+	if wait == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; starting the last good one in %s", wait)
 }
 
 // welcome returns where the agents are and how to talk to the first one.

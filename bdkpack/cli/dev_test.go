@@ -228,7 +228,7 @@ func TestDevStartsACrashedProgramAgain(t *testing.T) {
 	if _, err := r.get("/crash"); err == nil {
 		t.Fatal("the program did not crash")
 	}
-	r.screen.want(t, "the agent program ended: exit status 7; starting it again in 200ms")
+	r.screen.want(t, "the agent program ended: exit status 7; starting the last good one in 200ms")
 	r.wantAnswer("one")
 }
 

@@ -33,7 +33,7 @@ type Kind string
 const (
 	Ready    Kind = "ready"    // the program serves; the one before is being drained
 	Rejected Kind = "rejected" // a new program never became ready; the one before goes on
-	Crashed  Kind = "crashed"  // the serving program ended by itself; it is started again after Wait
+	Crashed  Kind = "crashed"  // the serving program ended by itself
 )
 
 // Notice says what happened to a program.
@@ -41,7 +41,7 @@ type Notice struct {
 	Kind Kind
 	PID  int
 	Err  error         // how the process ended, or why it was given up; nil for Ready
-	Wait time.Duration // Crashed: how long until it is started again
+	Wait time.Duration // until the last program that served is started again; 0 if that is not planned
 	Took time.Duration // Ready: from its start
 }
 
@@ -156,8 +156,7 @@ func (s *supervisor) start(p Program) {
 	}
 	proc, err := s.spawn(p)
 	if err != nil {
-		s.opts.Notify(Notice{Kind: Rejected, Err: err})
-		s.retryLater()
+		s.opts.Notify(Notice{Kind: Rejected, Err: err, Wait: s.retryLater()})
 		return
 	}
 	s.next = proc
@@ -182,17 +181,13 @@ func (s *supervisor) bury(p *process) {
 	switch p {
 	case s.next:
 		s.next = nil
-		s.opts.Notify(Notice{Kind: Rejected, PID: p.pid(), Err: p.end()})
-		s.retryLater()
+		s.opts.Notify(Notice{Kind: Rejected, PID: p.pid(), Err: p.end(), Wait: s.retryLater()})
 	case s.current:
 		s.current = nil
 		if s.opts.Clock.Now().Sub(p.started) > s.opts.MaxWait {
 			s.crashes = 0
 		}
-		s.opts.Notify(Notice{Kind: Crashed, PID: p.pid(), Err: p.end(), Wait: s.wait()})
-		if s.next == nil {
-			s.retryLater()
-		}
+		s.opts.Notify(Notice{Kind: Crashed, PID: p.pid(), Err: p.end(), Wait: s.retryLater()})
 	}
 }
 
@@ -201,22 +196,18 @@ func (s *supervisor) reject(why error) {
 	p := s.next
 	s.next = nil
 	s.drain(p)
-	s.opts.Notify(Notice{Kind: Rejected, PID: p.pid(), Err: why})
-	s.retryLater()
+	s.opts.Notify(Notice{Kind: Rejected, PID: p.pid(), Err: why, Wait: s.retryLater()})
 }
 
-// retryLater arranges that the last good program is started again if nothing serves.
-func (s *supervisor) retryLater() {
-	if s.current != nil || s.good == nil {
-		return
+// retryLater arranges that the last good program is started again if nothing serves or is about to. It returns when.
+func (s *supervisor) retryLater() time.Duration {
+	if s.current != nil || s.next != nil || s.good == nil {
+		return 0
 	}
-	s.retry, _ = s.opts.Clock.After(s.wait())
+	wait := min(s.opts.MinWait<<min(s.crashes, 20), s.opts.MaxWait)
+	s.retry, _ = s.opts.Clock.After(wait)
 	s.crashes++
-}
-
-// wait returns how long to wait before the next start of a crashed program.
-func (s *supervisor) wait() time.Duration {
-	return min(s.opts.MinWait<<min(s.crashes, 20), s.opts.MaxWait)
+	return wait
 }
 
 // drain asks a process to finish, and kills it if it takes too long.
