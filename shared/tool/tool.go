@@ -39,8 +39,9 @@ const (
 	claimTTL = 30 * 24 * time.Hour
 	// grace is how long a tool may take to notice that its time is over before it is left alone.
 	grace = 2 * time.Second
-	// maxOutput bounds the bytes of one output in the log.
+	// maxOutput bounds the bytes of one output in the log, and maxFault those of an error.
 	maxOutput = 8 << 20
+	maxFault  = 64 << 10
 	// dryRunAnswer stands for the result of a write in a dry-run session.
 	dryRunAnswer = "Operation acknowledged."
 )
@@ -54,15 +55,23 @@ func NewSet(tools []bdk.NamedTool, claims *kv.Store, c clock.Clock) (*Set, error
 		if err := t.Tool.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("tool %s (%s): %w", t.Name, t.Source, err))
 		}
+		if twin, taken := s.tools[t.Name]; taken {
+			errs = append(errs, fmt.Errorf("tool %s (%s): %s defines a tool of the same name", t.Name, t.Source, twin.Source))
+		}
 		s.tools[t.Name] = t
 	}
-	return s, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return s, nil
 }
+
+func (s *Set) names() []string { return slices.Sorted(maps.Keys(s.tools)) }
 
 // Offer returns the tools as a model is offered them, in name order.
 func (s *Set) Offer() []model.Tool {
 	offer := make([]model.Tool, 0, len(s.tools))
-	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
+	for _, name := range s.names() {
 		t := s.tools[name].Tool
 		offer = append(offer, model.Tool{Name: name, Description: t.Spec().Description, InputSchema: t.InputSchema()})
 	}
@@ -73,8 +82,13 @@ func (s *Set) Offer() []model.Tool {
 // same id: the second time its outcome is reported as unknown. If ctx ends the outcome means nothing.
 func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.RawMessage) Outcome {
 	named, ok := s.tools[name]
-	if !ok {
-		return Failed(fmt.Errorf("there is no tool %q: the tools are %s", name, strings.Join(slices.Sorted(maps.Keys(s.tools)), ", ")))
+	switch {
+	case ctx.Err() != nil:
+		return Failed(fmt.Errorf("the tool was not run: %w", context.Cause(ctx)))
+	case !ok && len(s.tools) == 0:
+		return Failed(fmt.Errorf("there is no tool %q: this agent has no tools", name))
+	case !ok:
+		return Failed(fmt.Errorf("there is no tool %q: the tools are %s", name, strings.Join(s.names(), ", ")))
 	}
 	t := named.Tool
 	if err := t.CheckInput(args); err != nil {
@@ -99,10 +113,14 @@ func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.Ra
 // run runs the tool's function within its time, whatever it does.
 func (s *Set) run(ctx context.Context, t bdk.Tool, call *bdk.Call, args json.RawMessage) Outcome {
 	timeout := t.Spec().Timeout
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+	bounded, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the tool used up its time of %s", timeout))
 	defer cancel()
 	done := make(chan Outcome, 1)
-	go func() { done <- protect(bounded, t, call, args) }()
+	go func() {
+		out := Failed(errors.New("the tool ended its goroutine without a result"))
+		defer func() { done <- out }()
+		out = protect(bounded, t, call, args)
+	}()
 	select {
 	case out := <-done:
 		return out
@@ -127,7 +145,10 @@ func protect(ctx context.Context, t bdk.Tool, call *bdk.Call, args json.RawMessa
 		}
 	}()
 	result, err := t.Run(ctx, call, args)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Failed(fmt.Errorf("%w: %w", context.Cause(ctx), err))
+	case err != nil:
 		return Failed(err)
 	}
 	return encode(result)
@@ -145,8 +166,11 @@ func encode(result any) Outcome {
 	return Outcome{Output: raw}
 }
 
-// Failed returns the outcome of a call that went wrong; the model reads the error's text.
-func Failed(err error) Outcome { return Outcome{Output: text(err.Error()), IsError: true} }
+// Failed returns the outcome of a call that went wrong; the model reads the error's text, or the beginning of one that is long.
+func Failed(err error) Outcome {
+	s := err.Error()
+	return Outcome{Output: text(s[:min(len(s), maxFault)]), IsError: true}
+}
 
 func text(s string) json.RawMessage {
 	raw, _ := json.Marshal(s) //nolint:errchkjson // a string always encodes
