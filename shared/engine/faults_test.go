@@ -402,10 +402,14 @@ func TestCompaction(t *testing.T) {
 
 		// A process that knows only the log sees the same conversation.
 		heir := &summarizing{}
-		ref, _ = send(t, newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: heir}}, tools: tools, prompt: "Be brief.",
-			agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000}}), acc, "bye")
-		step(t, newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: heir}}, tools: tools, prompt: "Be brief.",
-			agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000}}), ref)
+		ref, _ = send(t, newEngine(t, config{
+			storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: heir}}, tools: tools, prompt: "Be brief.",
+			agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000},
+		}), acc, "bye")
+		step(t, newEngine(t, config{
+			storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: heir}}, tools: tools, prompt: "Be brief.",
+			agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000},
+		}), ref)
 		if first := heir.requests[0].Messages[0].Text; !strings.HasPrefix(first, "Summary of the conversation") {
 			t.Errorf("the conversation begins with %.40q", first)
 		}
@@ -442,8 +446,10 @@ func (m *summarizing) Stream(_ context.Context, req *model.Request) iter.Seq2[mo
 func TestConversationThatCannotFit(t *testing.T) {
 	t.Parallel()
 	s := newStorage()
-	e := newEngine(t, config{storage: s, script: "rules: [{text: ok}]", prompt: bdk.Instructions(strings.Repeat("x", 10_000)),
-		agent: bdk.Agent{ContextTokens: 2000, MaxOutputTokens: 100}})
+	e := newEngine(t, config{
+		storage: s, script: "rules: [{text: ok}]", prompt: bdk.Instructions(strings.Repeat("x", 10_000)),
+		agent: bdk.Agent{ContextTokens: 2000, MaxOutputTokens: 100},
+	})
 	ref, _ := start(t, e, "hi")
 	step(t, e, ref)
 	if got := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID)); len(got) != 1 || !strings.Contains(got[0].Message, "ContextTokens") {
@@ -519,9 +525,12 @@ func TestToolsThatMisbehave(t *testing.T) {
 			define("waits", time.Second, func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, ctx.Err() }),
 		}
 		f := &fake{answers: [][]model.Delta{{
-			{Call: &model.CallDelta{Index: 0, Name: "fails"}}, {Call: &model.CallDelta{Index: 1, Name: "panics"}},
-			{Call: &model.CallDelta{Index: 2, Name: "hangs"}}, {Call: &model.CallDelta{Index: 3, Name: "odd"}},
-			{Call: &model.CallDelta{Index: 4, Name: "waits"}}, {Finish: model.FinishToolCalls},
+			{Call: &model.CallDelta{Index: 0, Name: "fails"}},
+			{Call: &model.CallDelta{Index: 1, Name: "panics"}},
+			{Call: &model.CallDelta{Index: 2, Name: "hangs"}},
+			{Call: &model.CallDelta{Index: 3, Name: "odd"}},
+			{Call: &model.CallDelta{Index: 4, Name: "waits"}},
+			{Finish: model.FinishToolCalls},
 		}, hello}}
 		e := newEngine(t, config{storage: s, models: f.named(), tools: tools})
 		ref, _ := start(t, e, "go")

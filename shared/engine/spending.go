@@ -95,12 +95,12 @@ func (c *Cost) note(ev event.Event, t *transcript, turns []spending) []spending 
 	return turns
 }
 
-func (c Cost) total(turns []spending, all spending) Cost {
+func (c *Cost) total(turns []spending, all spending) Cost {
 	for i, s := range turns {
 		c.Turns[i].Usage, c.Turns[i].Model, c.Turns[i].TotalUSD = s.Usage, s.Model, s.usd()
 	}
 	c.Usage, c.TotalUSD = all.Usage, all.usd()
-	return c
+	return *c
 }
 
 func (s *spending) usd() *float64 {

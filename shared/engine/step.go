@@ -186,20 +186,26 @@ func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, 
 	if t := e.cache.take(id); t != nil {
 		return t, nil
 	}
-	t := &transcript{budget: e.project.Agent.Limits.ToolOutput}
-	if next < snapshotEvents {
-		return t, nil
+	var snap session.Snapshot
+	if next >= snapshotEvents {
+		var err error
+		if snap, err = e.deps.Sessions.Snapshot(ctx, id); err != nil {
+			return nil, err
+		}
 	}
-	snap, err := e.deps.Sessions.Snapshot(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("reading the snapshot: %w", err)
-	}
-	if len(snap.Data) > 0 && json.Unmarshal(snap.Data, t) != nil {
-		// A snapshot of another version: the log has it all.
-		return &transcript{budget: t.budget}, nil
+	t := revive(snap)
+	t.budget = e.project.Agent.Limits.ToolOutput
+	return t, nil
+}
+
+// revive returns the transcript of a snapshot, an empty one if it cannot be read: the log has it all.
+func revive(snap session.Snapshot) *transcript {
+	var t transcript
+	if len(snap.Data) == 0 || json.Unmarshal(snap.Data, &t) != nil {
+		return &transcript{}
 	}
 	t.kept = t.Next
-	return t, nil
+	return &t
 }
 
 // keep caches the transcript and, once enough has happened since the last one, stores a snapshot. What a snapshot costs

@@ -22,7 +22,6 @@ type voice struct {
 	answer    *model.Accumulator
 	text      spoken
 	reasoning spoken
-	signature string
 	out       []event.Data // complete events that wait to be written
 	wrote     time.Time    // when deltas were last given out; zero before the first
 }

@@ -139,7 +139,10 @@ func (h *host) kill() {
 
 // post sends a JSON body and returns the answer; ok is false if the host died over it.
 func (h *host) post(ctx context.Context, path string, body map[string]any) (answer map[string]any, ok bool) {
-	raw, _ := json.Marshal(body)
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, false
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+path, bytes.NewReader(raw))
 	if err != nil {
 		return nil, false

@@ -67,6 +67,8 @@ type task struct {
 	cancel context.CancelCauseFunc
 }
 
+func (t *task) begin(base context.Context) { t.ctx, t.cancel = context.WithCancelCause(base) }
+
 var errStopped = errors.New("the turn was stopped")
 
 // New returns a runner that does nothing until Serve is called; turns that are started before wait.
@@ -153,19 +155,12 @@ func (r *Runner) Close(ctx context.Context) {
 	r.loops.Wait()
 }
 
-// Running returns how many turns run and how many wait.
-func (r *Runner) Running() (running, waiting int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running, len(r.waiting)
-}
-
 // dispatch starts waiting turns while there is room. The caller holds mu.
 func (r *Runner) dispatch() {
 	for r.base != nil && !r.closed && r.running < r.opts.Limit && len(r.waiting) > 0 {
 		t := r.waiting[0]
 		r.waiting = r.waiting[1:]
-		t.ctx, t.cancel = context.WithCancelCause(r.base)
+		t.begin(r.base)
 		r.running++
 		r.tasks.Go(func() {
 			defer r.done(t)
