@@ -1,0 +1,91 @@
+// Package e2e_test runs the suite for deployed agents against the embedded host: the program that bdk serve builds, and the
+// same host within the test, which the race detector watches.
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/host/localhost"
+	"github.com/bdk-lambda/bdk/shared/launch"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/tools"
+	"github.com/bdk-lambda/bdk/test/e2e/suite"
+)
+
+const (
+	workshop = "../agents/workshop"
+	script   = workshop + "/model.yaml"
+)
+
+// TestInProcess runs the suite against a host within the test.
+func TestInProcess(t *testing.T) {
+	t.Parallel()
+	suite.Run(t, tokens(inProcess(t, launch.Config{BearerTokens: []string{"ann:a-secret", "bob:b-secret"}})))
+}
+
+// TestShipped runs the suite against what users run.
+func TestShipped(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--dir", workshop, "--state-root", t.TempDir(), "--bearer-token", "ann:a-secret", "--bearer-token", "bob:b-secret")
+	suite.Run(t, tokens(s.target("workshop")))
+}
+
+// tokens has the target's principals send their tokens.
+func tokens(target suite.Target) suite.Target {
+	target.Sign = func(r *http.Request, principal string) {
+		r.Header.Set("Authorization", "Bearer "+principal[:1]+"-secret")
+	}
+	return target
+}
+
+// inProcess starts a host within the test, which ends with it.
+func inProcess(t *testing.T, config launch.Config) suite.Target {
+	t.Helper()
+	config.StateRoot, config.Banner = t.TempDir(), "{url}\n"
+	named := func(name string, tool bdk.Tool) bdk.NamedTool {
+		return bdk.NamedTool{Name: name, Source: "bot/tools/" + name + ".go", Tool: tool}
+	}
+	out, line := io.Pipe()
+	program := localhost.Program{
+		Projects: []bdk.Project{{
+			Slug: "workshop", Agent: bot.Agent, Instructions: "Do what the first word of the message says.",
+			Tools: []bdk.NamedTool{
+				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
+				named("note", tools.Note), named("notes", tools.Notes), named("slow", tools.Slow),
+			},
+		}},
+		Config: config, Stdout: line, Stderr: io.Discard,
+		Getenv: func(name string) string { return map[string]string{"BDK_MODEL": "scripted:" + script}[name] },
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		err := program.Run(ctx)
+		_ = line.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the host ended with: %v", err)
+		}
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		cancel()
+		t.Fatalf("the host did not start: %v", err)
+	}
+	return target(strings.TrimSpace(url), "workshop")
+}
+
+// target returns the target of an agent at a host.
+func target(url, slug string) suite.Target {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	return suite.Target{URL: url + "/" + slug, HostURL: url, HTTP: client}
+}
