@@ -138,11 +138,23 @@ func (c *Client) Start(message string, fields ...map[string]any) *Session {
 	for _, more := range fields {
 		maps.Copy(body, more)
 	}
-	return c.started(c.post("/v1/session", body))
+	return c.Started(c.post("/v1/session", body))
 }
 
-// started reads the answer to a message that has to be accepted.
-func (c *Client) started(a Answer) *Session {
+// Try starts a session with a message and an idempotency key, or fails because the host is gone.
+func (c *Client) Try(message, key string) (Answer, error) {
+	c.t.Helper()
+	return c.try("POST", "/v1/session", encode(map[string]any{"message": message}), "Idempotency-Key", key)
+}
+
+// Resume returns a session that was started before, on this target or on one with its state.
+func (target Target) Resume(t *testing.T, s *Session) *Session {
+	t.Helper()
+	return &Session{Client: target.Ann(t), ID: s.ID, Token: s.Token, TurnID: s.TurnID}
+}
+
+// Started reads the answer to a message that has to be accepted.
+func (c *Client) Started(a Answer) *Session {
 	c.t.Helper()
 	s := &Session{Client: c, ID: a.Text("sessionId"), Token: a.Text("continuationToken"), TurnID: a.Text("turnId")}
 	if a.Status != http.StatusAccepted || s.ID == "" || s.Token == "" || s.TurnID == "" {
@@ -154,7 +166,7 @@ func (c *Client) started(a Answer) *Session {
 // Say sends a follow-up with the newest token.
 func (s *Session) Say(message string) *Session {
 	s.t.Helper()
-	next := s.started(s.send(s.Token, message))
+	next := s.Started(s.send(s.Token, message))
 	s.Token, s.TurnID = next.Token, next.TurnID
 	return s
 }
@@ -208,6 +220,12 @@ func (s *Session) Ended() []event.Event {
 	}
 	Check(s.t, s.log)
 	return slices.Clone(s.log)
+}
+
+// Until follows the stream until the newest turn has an event of the given type.
+func (s *Session) Until(kind event.Type) {
+	s.t.Helper()
+	s.follow(0, func(e event.Event) bool { return e.TurnID != s.TurnID || e.Type != kind })
 }
 
 // follow passes the events of the stream from an index on, until each returns false or the stream ends.
@@ -268,6 +286,13 @@ func (s *Session) Events(query string) []event.Event {
 		log = append(log, s.event(line))
 	}
 	return log
+}
+
+// Sessions returns how many sessions the caller has, at most 1,000.
+func (c *Client) Sessions() int {
+	c.t.Helper()
+	list, _ := c.Do("GET", "/v1/sessions?limit=1000", "").Field("sessions").([]any)
+	return len(list)
 }
 
 // Notes returns how often each write ran, by call id.

@@ -83,7 +83,7 @@ func idempotencyKeys(t *testing.T, target Target) {
 		t.Errorf("got %s, then %s", first.Raw, again.Raw)
 	}
 	ann.post("/v1/session", map[string]any{"message": "two"}, key...).Refused("another body", 409, "idempotency_key")
-	s := ann.started(first)
+	s := ann.Started(first)
 	s.Completed()
 	sent := s.send(s.Token, "two", key...)
 	resent := s.send(s.Token, "two", key...)
@@ -110,7 +110,7 @@ func manyRequestsWithOneKey(t *testing.T, target Target) {
 			t.Fatalf("got %s and %s", answers[0], a)
 		}
 	}
-	s := ann.started(ann.Do("POST", "/v1/session", `{"message":"add once"}`, "Idempotency-Key", t.Name()))
+	s := ann.Started(ann.Do("POST", "/v1/session", `{"message":"add once"}`, "Idempotency-Key", t.Name()))
 	log := s.Completed()
 	if n := len(all[event.TurnStarted](log)); n != 1 || len(Results(log)) != 1 {
 		t.Errorf("%d turns started, %d calls were made; want 1 and 1", n, len(Results(log)))

@@ -59,6 +59,33 @@ func Check(t *testing.T, log []event.Event) {
 // Results returns the results of a log's calls.
 func Results(log []event.Event) []event.ActionResult { return all[event.ActionResult](log) }
 
+// Writes checks the results of a turn with the calls of "note it": each write that is told as done ran once, one whose
+// outcome is told as unknown at most once. It returns how many are unknown.
+func Writes(t *testing.T, log []event.Event, ran map[string]int) (unknown int) {
+	t.Helper()
+	writes := 0
+	for _, r := range Results(log) {
+		lost := strings.Contains(string(r.Output), "outcome unknown")
+		switch {
+		case r.IsError && !lost:
+			t.Errorf("%s failed: %s", r.ToolName, r.Output)
+		case r.ToolName != "note":
+			continue
+		case lost:
+			unknown++
+		case ran[r.CallID] != 1:
+			t.Errorf("write %s is told as done and ran %d times", r.CallID, ran[r.CallID])
+		}
+		if writes++; ran[r.CallID] > 1 {
+			t.Errorf("write %s ran %d times", r.CallID, ran[r.CallID])
+		}
+	}
+	if writes != 6 {
+		t.Errorf("%d writes; want 6", writes)
+	}
+	return unknown
+}
+
 // all returns the data of the events of one type.
 func all[T event.Data](log []event.Event) []T {
 	var found []T
