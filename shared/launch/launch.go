@@ -5,6 +5,7 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Env is the environment variable that carries the Config as JSON. The program removes it from its environment after
@@ -37,7 +38,9 @@ type Config struct {
 // Decode reads a Config. Unknown fields are refused: the command and the program are built from different versions then.
 func Decode(s string) (Config, error) {
 	var c Config
-	if err := json.Unmarshal([]byte(s), &c); err != nil {
+	d := json.NewDecoder(strings.NewReader(s))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
 		return Config{}, fmt.Errorf("reading %s: %w", Env, err)
 	}
 	return c, nil

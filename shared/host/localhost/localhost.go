@@ -64,8 +64,12 @@ func (p *Program) Run(ctx context.Context) error {
 	return fmt.Errorf("unknown command %q: this program and the bdk command are of different versions", p.Config.Command)
 }
 
-// log returns where the program logs to by itself.
+// log returns where the program's log goes, besides GET /v1/logs: all of it, for machines, or in development what is wrong,
+// for people.
 func (p *Program) log() slog.Handler {
+	if p.Config.Dev || p.Config.Command == "run" {
+		return slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
+	}
 	return slog.NewJSONHandler(p.Stderr, nil)
 }
 

@@ -36,12 +36,13 @@ func (p *Program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // it was closed by Shutdown in the good case
+	defer listener.Close() //nolint:errcheck // it was closed by shutdown in the good case
 	s, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	closing := make(chan struct{})
+	var conns connections
 	server := &http.Server{
 		Handler: httpapi.New(s.list(), httpapi.Options{
 			Auth: policy, Single: p.Config.Single, Playground: !p.Config.NoPlayground, Dev: p.Config.Dev,
@@ -50,11 +51,15 @@ func (p *Program) serve(ctx context.Context) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         conns.track,
 		ErrorLog:          slog.NewLogLogger(s.ring, slog.LevelWarn),
 	}
 	s.serve(ctx)
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() {
+		failed <- server.Serve(listener)
+		close(failed)
+	}()
 	if err = p.ready(listener.Addr(), cancel); err == nil {
 		select {
 		case <-ctx.Done():
@@ -64,7 +69,7 @@ func (p *Program) serve(ctx context.Context) error {
 	close(closing)
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer stop()
-	return errors.Join(err, server.Shutdown(end), s.close())
+	return errors.Join(err, conns.shutdown(end, server, listener, failed), s.close())
 }
 
 func (s *state) list() []httpapi.Agent {
