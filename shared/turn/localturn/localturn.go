@@ -69,7 +69,10 @@ type task struct {
 
 func (t *task) begin(base context.Context) { t.ctx, t.cancel = context.WithCancelCause(base) }
 
-var errStopped = errors.New("the turn was stopped")
+var (
+	errStopped  = errors.New("the turn was stopped")
+	errPanicked = errors.New("step panicked")
+)
 
 // New returns a runner that does nothing until Serve is called; turns that are started before wait.
 func New(opts Options) *Runner {
@@ -96,8 +99,8 @@ func (r *Runner) Serve(ctx context.Context, step turn.Step, fail func(context.Co
 	r.base, r.cancel, r.step, r.fail = base, cancel, step, fail
 	r.dispatch()
 	r.mu.Unlock()
-	r.loops.Go(func() { r.every(base, r.opts.Sweep, r.recover) })
-	r.loops.Go(func() { r.every(base, r.opts.Lease/3, r.renew) })
+	r.loops.Go(func() { r.every(base, r.ended, r.opts.Sweep, r.recover) })
+	r.loops.Go(func() { r.every(base, base.Done(), r.opts.Lease/3, r.renew) }) // turns that come to their end need it too
 }
 
 // Start runs a turn as soon as there is room.
@@ -183,7 +186,7 @@ func (r *Runner) run(t *task) {
 	pause, panics := firstPause, 0
 	log := r.opts.Log.With(slog.String("session_id", t.ref.SessionID), slog.String("turn_id", t.ref.TurnID))
 	for {
-		out, panicked, err := r.try(t)
+		out, err := r.try(t)
 		switch {
 		case err == nil && out == turn.Done:
 			return
@@ -194,13 +197,11 @@ func (r *Runner) run(t *task) {
 			continue
 		}
 		log.ErrorContext(t.ctx, "step failed", slog.Any("error", err))
-		if panicked {
+		if errors.Is(err, errPanicked) {
 			panics++
 		}
-		if panics == maxPanics {
-			if err := r.fail(t.ctx, t.ref, "the turn could not be finished: "+err.Error()); err == nil {
-				return
-			}
+		if panics >= maxPanics && r.giveUp(t, err) == nil {
+			return
 		}
 		if clock.Sleep(t.ctx, r.opts.Clock, pause) != nil {
 			return
@@ -209,19 +210,26 @@ func (r *Runner) run(t *task) {
 	}
 }
 
-func (r *Runner) try(t *task) (out turn.Outcome, panicked bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			panicked, err = true, fmt.Errorf("step panicked: %v", p)
-			r.opts.Log.ErrorContext(t.ctx, "step panicked", slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	out, err = r.step(t.ctx, t.ref)
-	return out, false, err
+func (r *Runner) try(t *task) (out turn.Outcome, err error) {
+	defer r.catch(t, &err)
+	return r.step(t.ctx, t.ref)
 }
 
-// every calls do now and then every d until the runner closes.
-func (r *Runner) every(ctx context.Context, d time.Duration, do func(context.Context) error) {
+func (r *Runner) giveUp(t *task, why error) (err error) {
+	defer r.catch(t, &err)
+	return r.fail(t.ctx, t.ref, "the turn could not be finished: "+why.Error())
+}
+
+// catch turns a panic of the function that defers it into its error.
+func (r *Runner) catch(t *task, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", errPanicked, p)
+		r.opts.Log.ErrorContext(t.ctx, "step panicked", slog.String("stack", string(debug.Stack())))
+	}
+}
+
+// every calls do now and then every d until end is closed.
+func (r *Runner) every(ctx context.Context, end <-chan struct{}, d time.Duration, do func(context.Context) error) {
 	for {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.WarnContext(ctx, "looking after turns", slog.Any("error", err))
@@ -229,7 +237,7 @@ func (r *Runner) every(ctx context.Context, d time.Duration, do func(context.Con
 		tick, stop := r.opts.Clock.After(d)
 		select {
 		case <-tick:
-		case <-r.ended:
+		case <-end:
 			stop()
 			return
 		}
@@ -274,7 +282,7 @@ func (r *Runner) renew(ctx context.Context) error {
 		case !r.holds(ref):
 			return nil
 		case row.Turn.Holder != r.opts.Holder:
-			return r.Stop(ctx, ref)
+			return r.cede(ctx, ref)
 		case row.Turn.Until.Sub(r.opts.Clock.Now()) > r.opts.Lease*2/3:
 			return nil
 		}
@@ -285,14 +293,26 @@ func (r *Runner) renew(ctx context.Context) error {
 	})
 }
 
+// cede stops a turn that another process seems to have. The row is read again, because a listing may be older than the
+// moment when this process took the turn.
+func (r *Runner) cede(ctx context.Context, ref turn.Ref) error {
+	row, err := r.opts.Sessions.Get(ctx, ref.SessionID)
+	if err != nil || row.Turn.Holder == r.opts.Holder {
+		return err
+	}
+	return r.Stop(ctx, ref)
+}
+
 func (r *Runner) holds(ref turn.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[ref.TurnID] != nil
 }
 
-// active calls do for every session with an active turn.
+// active calls do for every session with an active turn and returns the first error. A session that cannot be looked
+// after does not keep the others from it.
 func (r *Runner) active(ctx context.Context, do func(session.Record) error) error {
+	var first error
 	q := session.Query{Agent: r.opts.Agent, Active: true, Limit: 200}
 	for {
 		rows, next, err := r.opts.Sessions.List(ctx, q)
@@ -300,12 +320,12 @@ func (r *Runner) active(ctx context.Context, do func(session.Record) error) erro
 			return err
 		}
 		for _, row := range rows {
-			if err := do(row); err != nil {
-				return err
+			if err := do(row); first == nil {
+				first = err
 			}
 		}
 		if next == "" {
-			return nil
+			return first
 		}
 		q.Cursor = next
 	}

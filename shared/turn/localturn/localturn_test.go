@@ -293,3 +293,190 @@ func TestCloseCutsOffWhatDoesNotYield(t *testing.T) {
 		}
 	})
 }
+
+// Ending a turn may go wrong just as running it: the process lives, and the turn ends as soon as it can.
+func TestFailThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		var fails atomic.Int64
+		p.runner.Serve(t.Context(), func(context.Context, turn.Ref) (turn.Outcome, error) { panic("boom") },
+			func(ctx context.Context, ref turn.Ref, message string) error {
+				switch fails.Add(1) {
+				case 1:
+					panic("boom, too")
+				case 2:
+					return errors.New("disk full")
+				}
+				return end(ctx, p.sessions, ref, event.TurnFailed{Message: message, Status: event.StatusError})
+			})
+		defer p.runner.Close(context.Background())
+		ref := p.accept(t)
+		if err := p.runner.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		row, err := p.sessions.Get(t.Context(), ref.SessionID)
+		if err != nil || row.Turn.ID != "" || fails.Load() != 3 {
+			t.Errorf("row = %+v, %v after %d tries to end it; want a failed turn after 3", row, err, fails.Load())
+		}
+	})
+}
+
+// stale is a driver whose listings are behind: they show every turn as another process's.
+type stale struct{ session.Driver }
+
+func (d stale) List(ctx context.Context, q session.Query) ([]session.Record, string, error) {
+	rows, next, err := d.Driver.List(ctx, q)
+	for i := range rows {
+		rows[i].Turn.Holder = "before"
+	}
+	return rows, next, err
+}
+
+// What a listing says may have changed by the time it is read: a turn of this process goes on.
+func TestTurnIsNotStoppedForAnOldListing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(stale{memsession.New()}, "self", nil)
+		var runs, stops atomic.Int64
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			runs.Add(1)
+			select {
+			case <-ctx.Done():
+				stops.Add(1)
+				return "", ctx.Err()
+			case <-time.After(5 * time.Minute):
+			}
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if runs.Load() != 1 || stops.Load() != 0 {
+			t.Errorf("the turn ran %d times and was stopped %d times; want one run to its end", runs.Load(), stops.Load())
+		}
+	})
+}
+
+// spoiled is a driver that cannot change the rows of some sessions.
+type spoiled struct {
+	session.Driver
+	bad map[string]bool
+}
+
+func (d spoiled) Commit(ctx context.Context, b session.Batch) error {
+	if d.bad[b.SessionID] {
+		return errors.New("page checksum mismatch")
+	}
+	return d.Driver.Commit(ctx, b)
+}
+
+// A session that cannot be changed keeps no other from being recovered, nor from having its lease renewed.
+func TestSpoiledSessionsDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := spoiled{memsession.New(), map[string]bool{}}
+		dead := boot(driver, "dead", nil)
+		for range 6 {
+			dead.accept(t)
+		}
+		rows, _, err := driver.List(t.Context(), session.Query{Agent: "a", Active: true, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[:5] {
+			driver.bad[row.ID] = true
+		}
+		var runs atomic.Int64
+		for _, name := range []string{"heir", "other"} {
+			heir := boot(driver, name, func(o *localturn.Options) { o.Alive = func(h string) bool { return h != "dead" } })
+			heir.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+				runs.Add(1)
+				time.Sleep(5 * time.Minute)
+				return turn.Done, end(ctx, heir.sessions, ref, event.TurnCompleted{})
+			})
+		}
+		time.Sleep(20 * time.Minute)
+		row, err := dead.sessions.Get(t.Context(), rows[5].ID)
+		if err != nil || row.Turn.ID != "" || runs.Load() != 1 {
+			t.Errorf("row = %+v, %v after %d runs; want the one turn that can be changed finished in one run", row, err, runs.Load())
+		}
+	})
+}
+
+// While a turn comes to its end in a process that closes, no other takes it.
+func TestLeaseIsRenewedWhileTheRunnerCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		var runs atomic.Int64
+		old, heir := boot(driver, "old", nil), boot(driver, "heir", nil)
+		step := func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			runs.Add(1)
+			time.Sleep(5 * time.Minute)
+			return turn.Done, end(ctx, old.sessions, ref, event.TurnCompleted{})
+		}
+		old.serve(t, step)
+		heir.serve(t, step)
+		if err := old.runner.Start(t.Context(), old.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		old.runner.Close(t.Context())
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the turn ran %d times; want once", n)
+		}
+	})
+}
+
+// Turns that are started before Serve run once it is called.
+func TestStartBeforeServe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		ref := p.accept(t)
+		for range 2 {
+			if err := p.runner.Start(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ran := make(chan turn.Ref, 2)
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			ran <- ref
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		if got := <-ran; got != ref {
+			t.Errorf("ran %v; want %v", got, ref)
+		}
+		synctest.Wait()
+		if len(ran) != 0 {
+			t.Error("a turn that was started twice ran twice")
+		}
+	})
+}
+
+// A fault of the storage does not end the turn: it is tried until it works, ever more rarely.
+func TestErrorsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		var runs atomic.Int64
+		begin := time.Now()
+		done := make(chan time.Duration)
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			if runs.Add(1) < 15 {
+				return "", errors.New("disk full")
+			}
+			defer func() { done <- time.Since(begin) }()
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-done; took < time.Minute || took > 4*time.Minute {
+			t.Errorf("15 tries took %s; want pauses that grow to half a minute", took)
+		}
+	})
+}
