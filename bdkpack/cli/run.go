@@ -12,6 +12,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/cli/client"
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/shared/narrate"
 )
 
 type runOptions struct {
@@ -119,12 +120,12 @@ func runRemote(ctx context.Context, io *IO, opts runOptions) error {
 	if err != nil {
 		return err
 	}
-	reply := &reply{out: io.Out, calls: io.Err}
+	narrator := narrate.New(io.Out, io.Err)
 	for e, err := range c.Follow(ctx, session) {
 		if err != nil {
 			return err
 		}
-		if done, err := reply.show(e); done {
+		if done, err := narrator.Show(e); done {
 			return err
 		}
 	}

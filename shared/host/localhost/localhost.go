@@ -3,7 +3,6 @@ package localhost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,10 +41,8 @@ func Main(projects []bdk.Project) int {
 		p := Program{Projects: projects, Config: config, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr}
 		err = p.Run(ctx)
 	}
-	if err != nil && !errors.Is(err, errTurnFailed) {
-		_, _ = fmt.Fprintf(os.Stderr, "error: %v\n", err)
-	}
 	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "bdk: %v\n", err)
 		return 1
 	}
 	return 0

@@ -7,12 +7,9 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/auth"
-	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/narrate"
 	"github.com/bdk-lambda/bdk/shared/session"
 )
-
-// errTurnFailed says that a turn failed and that the user was told so.
-var errTurnFailed = errors.New("the turn failed")
 
 // run runs one turn of a new session and writes the reply as it comes.
 func (p *Program) run(ctx context.Context) error {
@@ -34,7 +31,7 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 	if err != nil {
 		return err
 	}
-	c := a.Sessions().Cursor(acc.SessionID, 0)
+	c, n := a.Sessions().Cursor(acc.SessionID, 0), narrate.New(p.Stdout, p.Stderr)
 	defer c.Close()
 	for {
 		events, err := c.Read(ctx)
@@ -42,7 +39,7 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 			return err
 		}
 		for _, e := range events {
-			if done, err := p.show(e); done {
+			if done, err := n.Show(e); done {
 				return err
 			}
 		}
@@ -53,34 +50,4 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 			return fmt.Errorf("waiting for the reply: %w", err)
 		}
 	}
-}
-
-// show writes what an event says to the user. It reports whether the turn has ended, and how.
-func (p *Program) show(e event.Event) (done bool, err error) {
-	switch e.Type {
-	case event.TypeMessageAppended:
-		if d, err := event.Decode[event.MessageAppended](e); err == nil {
-			_, _ = fmt.Fprint(p.Stdout, d.Text)
-		}
-	case event.TypeMessageCompleted:
-		if d, err := event.Decode[event.MessageCompleted](e); err == nil && d.Text != "" {
-			_, _ = fmt.Fprintln(p.Stdout)
-		}
-	case event.TypeStepRestarted:
-		_, _ = fmt.Fprintln(p.Stderr, "\n[the model is asked again]")
-	case event.TypeActionsRequested:
-		if d, err := event.Decode[event.ActionsRequested](e); err == nil {
-			for _, c := range d.Calls {
-				_, _ = fmt.Fprintf(p.Stderr, "[%s %s]\n", c.ToolName, c.Args)
-			}
-		}
-	case event.TypeTurnCompleted:
-		return true, nil
-	case event.TypeTurnFailed:
-		d, _ := event.Decode[event.TurnFailed](e)
-		_, _ = fmt.Fprintf(p.Stderr, "the turn failed: %s\n", d.Message)
-		return true, errTurnFailed
-	default:
-	}
-	return false, nil
 }

@@ -1,4 +1,5 @@
-package cli
+// Package narrate tells a person at a terminal what happens in a turn.
+package narrate
 
 import (
 	"bytes"
@@ -9,15 +10,18 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 )
 
-// reply prints a turn as it happens.
-type reply struct {
+// Narrator prints a turn as it happens: the reply to one writer, tool calls and the rest to another. It is for one goroutine.
+type Narrator struct {
 	out, calls io.Writer
 	partial    bool // deltas of the current step were printed
 	open       bool // the last line of out has no end yet
 }
 
-// show prints what an event says. It reports whether the event ends the turn, and the failure it ended with.
-func (r *reply) show(e event.Event) (done bool, err error) {
+// New returns a Narrator of the next turn.
+func New(out, calls io.Writer) *Narrator { return &Narrator{out: out, calls: calls} }
+
+// Show prints what an event says. It reports whether the event ends the turn, and the failure it ended with.
+func (r *Narrator) Show(e event.Event) (done bool, err error) {
 	switch e.Type {
 	case event.TypeMessageAppended:
 		if d, err := event.Decode[event.MessageAppended](e); err == nil && d.ParentCallID == "" {
@@ -58,14 +62,14 @@ func (r *reply) show(e event.Event) (done bool, err error) {
 	return false, nil
 }
 
-func (r *reply) print(text string) {
+func (r *Narrator) print(text string) {
 	if text != "" {
 		_, _ = io.WriteString(r.out, text)
 		r.open = text[len(text)-1] != '\n'
 	}
 }
 
-func (r *reply) endLine() {
+func (r *Narrator) endLine() {
 	if r.open {
 		_, _ = io.WriteString(r.out, "\n")
 	}
