@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/event"
@@ -101,6 +102,7 @@ func (t *transcript) beginTurn(id, text string) {
 
 func (t *transcript) finishStep(d event.MessageCompleted) {
 	p := &t.Turn
+	t.closeCalls()
 	t.push(model.Message{Role: model.Assistant, Text: d.Text, Reasoning: p.Reasoning})
 	p.Steps++
 	p.Restarts, p.Begun, p.Partial, p.Reasoning = 0, false, "", nil
@@ -109,7 +111,11 @@ func (t *transcript) finishStep(d event.MessageCompleted) {
 }
 
 func (t *transcript) request(d event.ActionsRequested) {
-	t.Turn.Calls, t.Turn.Results = d.Calls, make(map[string]model.Result, len(d.Calls))
+	t.closeCalls()
+	if len(d.Calls) == 0 {
+		return
+	}
+	t.Turn.Calls = d.Calls
 	calls := make([]model.Call, len(d.Calls))
 	for i, c := range d.Calls {
 		calls[i] = model.Call{ID: c.CallID, Name: c.ToolName, Args: c.Args}
@@ -117,7 +123,7 @@ func (t *transcript) request(d event.ActionsRequested) {
 			calls[i].Args = json.RawMessage("{}")
 		}
 	}
-	if len(t.Messages) == 0 || t.Messages[len(t.Messages)-1].Role != model.Assistant {
+	if n := len(t.Messages); n == 0 || t.Messages[n-1].Role != model.Assistant || len(t.Messages[n-1].Calls) > 0 {
 		t.push(model.Message{Role: model.Assistant})
 	}
 	last := &t.Messages[len(t.Messages)-1]
@@ -128,23 +134,30 @@ func (t *transcript) request(d event.ActionsRequested) {
 
 func (t *transcript) answer(d event.ActionResult) {
 	p := &t.Turn
-	if _, twice := p.Results[d.CallID]; twice || p.Results == nil {
-		return
+	if !slices.ContainsFunc(p.open(), func(c event.ActionCall) bool { return c.CallID == d.CallID }) {
+		return // answered before
+	}
+	if p.Results == nil {
+		p.Results = make(map[string]model.Result, len(p.Calls))
 	}
 	p.Results[d.CallID] = model.Result{CallID: d.CallID, Name: d.ToolName, Output: readable(d.Output), IsError: d.IsError}
-	if len(p.Results) == len(p.Calls) {
-		t.pushResults("")
+	if len(p.open()) == 0 {
+		t.closeCalls()
 	}
 }
 
-// pushResults ends the tool calls of a step. A call without a result gets the given one.
-func (t *transcript) pushResults(missing string) {
+// closeCalls ends the tool calls of a step, if there are any. What the model reads of a call without a result says so.
+func (t *transcript) closeCalls() {
 	p := &t.Turn
+	if len(p.Calls) == 0 {
+		return
+	}
 	results := make([]model.Result, len(p.Calls))
 	for i, c := range p.Calls {
 		r, ok := p.Results[c.CallID]
 		if !ok {
-			r = model.Result{CallID: c.CallID, Name: c.ToolName, Output: missing, IsError: true}
+			r = model.Result{CallID: c.CallID, Name: c.ToolName, IsError: true,
+				Output: "The turn was stopped before this call had a result. Its outcome is unknown."}
 		}
 		results[i] = r
 	}
@@ -155,20 +168,23 @@ func (t *transcript) pushResults(missing string) {
 // endTurn leaves the conversation so that another turn can follow: what the user saw stays, every call has its result.
 func (t *transcript) endTurn() {
 	p := &t.Turn
-	if len(p.Calls) > 0 {
-		t.pushResults("The turn was stopped before this call had a result. Its outcome is unknown.")
-	}
+	t.closeCalls()
 	if p.Partial != "" {
 		t.push(model.Message{Role: model.Assistant, Text: p.Partial})
 	}
 	p.Partial, p.Reasoning, p.Ended = "", nil, true
 }
 
+// replace puts a summary in the place of all messages but the newest. Results do not stay without their calls.
 func (t *transcript) replace(d event.ContextCompacted) {
-	kept := t.Messages[len(t.Messages)-min(d.Kept, len(t.Messages)):]
-	messages := append([]model.Message{{Role: model.User, Text: d.Summary}}, kept...)
+	t.closeCalls()
+	kept := t.Messages[len(t.Messages)-max(0, min(d.Kept, len(t.Messages))):]
+	for len(kept) > 0 && kept[0].Role == model.Results {
+		kept = kept[1:]
+	}
 	t.Messages, t.Bytes = nil, 0
-	for _, m := range messages {
+	t.push(model.Message{Role: model.User, Text: d.Summary})
+	for _, m := range kept {
 		t.push(m)
 	}
 	t.spend(d.Usage, d.UsageOf)

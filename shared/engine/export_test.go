@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/session"
+)
+
+// What tests see of the transcript.
+type Transcript = transcript
+
+func NewTranscript(budget int) *Transcript { return &transcript{budget: budget} }
+
+func Revive(snap session.Snapshot, budget int) *Transcript {
+	t := revive(snap)
+	t.budget = budget
+	return t
+}
+
+func (t *transcript) Fold(e event.Event) error { return t.fold(e) }
+
+func (p *progress) Open() []event.ActionCall { return p.open() }
+
+func SizeOf(m model.Message) int { return sizeOf(m) }
+
+func HeadAndTail(text string, limit int) string { return headAndTail(text, limit) }
+
+func Shorten(results []model.Result, budget int) []model.Result { return shorten(results, budget) }
+
+// Cached returns how many transcripts the engine keeps and how large they are taken to be.
+func (e *Engine) Cached() (sessions, bytes int) {
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	return e.cache.order.Len(), e.cache.held
+}
