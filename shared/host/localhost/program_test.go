@@ -1,0 +1,432 @@
+package localhost_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/host/localhost"
+	"github.com/bdk-lambda/bdk/shared/launch"
+)
+
+// The test binary is also an agent program: with this variable set it is one instead of testing.
+const program = "LOCALHOST_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(program) != "" {
+		os.Exit(localhost.Main(projects()))
+	}
+	os.Exit(m.Run())
+}
+
+const script = `
+rules:
+  - when: {toolResult: wait}
+    text: "rested"
+  - when: {message: "^wait"}
+    text: "waiting"
+    calls: [{tool: wait, args: {ms: 30000}}]
+  - when: {message: "^rest"}
+    calls: [{tool: wait, args: {ms: 300}}]
+  - when: {message: "^fail"}
+    error: {kind: invalid, message: "not like this"}
+  - text: "hello"
+`
+
+type waitInput struct {
+	MS int `json:"ms"`
+}
+
+// wait waits in one process only: in any other it has already been done.
+func wait(ctx context.Context, call *bdk.Call, in waitInput) (string, error) {
+	f, err := os.OpenFile(filepath.Join(call.StateRoot, call.ID), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "done before", nil //nolint:nilerr // by the process that is dead
+	}
+	_ = f.Close()
+	select {
+	case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		return "waited", nil
+	case <-ctx.Done():
+		_ = os.Remove(f.Name())
+		return "", context.Cause(ctx)
+	}
+}
+
+func projects() []bdk.Project {
+	return []bdk.Project{{
+		Slug: "demo", Agent: bdk.Agent{Name: "Demo", Model: "scripted:model.yaml"}, Instructions: "Wait.",
+		Tools: []bdk.NamedTool{{Name: "wait", Source: "bot/tools/wait.go", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Wait.", Effect: bdk.Read}, wait)}},
+	}}
+}
+
+// place returns a folder with the script and a state root in it.
+func place(t *testing.T) (dir string, config launch.Config) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "model.yaml"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, launch.Config{StateRoot: filepath.Join(dir, "state"), Roots: map[string]string{"demo": dir}, Banner: "{url}\n"}
+}
+
+// child returns a process of the agent program, not started. It works in dir.
+func child(t *testing.T, dir string, config launch.Config, env ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
+	t.Helper()
+	raw, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), "BDK_MODEL=", program+"=1", launch.Env+"="+string(raw)), env...)
+	out, errs = new(bytes.Buffer), new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = out, errs
+	return cmd, out, errs
+}
+
+func TestRunWritesTheReply(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message, out, errs string
+		code               int
+	}{
+		{message: "hi", out: "hello\n"},
+		{message: "rest", out: "rested\n", errs: `wait {"ms":300}`},
+		{message: "fail", errs: "the turn failed: the model did not answer", code: 1},
+	} {
+		t.Run(tc.message, func(t *testing.T) {
+			t.Parallel()
+			dir, config := place(t)
+			config.Command, config.Message = "run", tc.message
+			cmd, out, errs := child(t, dir, config)
+			_ = cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != tc.code || out.String() != tc.out || !strings.Contains(errs.String(), tc.errs) {
+				t.Errorf("exit code %d, output %q, errors %q; want %d, %q, %q", code, out, errs, tc.code, tc.out, tc.errs)
+			}
+			if strings.Contains(errs.String(), "error: ") {
+				t.Errorf("the failure is told twice: %s", errs)
+			}
+		})
+	}
+}
+
+func TestMistakesAreToldInALine(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	port := taken.Addr().(*net.TCPAddr).Port
+	for _, tc := range []struct {
+		name   string
+		change func(dir string, c *launch.Config)
+		env    string
+		code   int
+		want   string
+	}{
+		{name: "no launch", env: launch.Env + "=", code: 2, want: "started by the bdk command"},
+		{name: "a launch of another version", env: launch.Env + "={", code: 1, want: "reading BDK_LAUNCH"},
+		{name: "an unknown command", change: func(_ string, c *launch.Config) { c.Command = "dance" }, code: 1, want: `unknown command "dance"`},
+		{name: "a port in use", change: func(_ string, c *launch.Config) { c.Port = port }, code: 1, want: "in use by another program: stop it, or choose another --port"},
+		{name: "no state root", change: func(_ string, c *launch.Config) { c.StateRoot = "" }, code: 1, want: "no state root"},
+		{name: "a state root that cannot be", change: func(dir string, c *launch.Config) { c.StateRoot = filepath.Join(dir, "model.yaml") }, code: 1, want: "model.yaml"},
+		{name: "no script", change: func(_ string, c *launch.Config) { c.Roots["demo"] += "/none" }, code: 1, want: "agent demo: opening model scripted:model.yaml: reading script"},
+		{name: "a bad model in the environment", env: "BDK_MODEL=gpt", code: 1, want: "opening model gpt"},
+		{name: "an empty token", change: func(_ string, c *launch.Config) { c.BearerTokens = []string{"ann:"} }, code: 1, want: "bearer token 1"},
+		{name: "an unknown agent", change: func(_ string, c *launch.Config) { c.Command, c.Agent = "run", "other" }, code: 1, want: `no agent "other": choose one of [demo]`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir, config := place(t)
+			if tc.change != nil {
+				tc.change(dir, &config)
+			}
+			cmd, _, errs := child(t, dir, config, tc.env)
+			_ = cmd.Run()
+			text := strings.TrimSpace(errs.String())
+			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(text, tc.want) || strings.Contains(text, "\n") {
+				t.Errorf("exit code %d, %q; want %d and %q in one line", code, text, tc.code, tc.want)
+			}
+		})
+	}
+}
+
+func TestInfoDescribesTheAgents(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := localhost.Program{Projects: projects(), Config: launch.Config{Command: "info"}, Getenv: func(string) string { return "" }, Stdout: &out, Stderr: io.Discard}
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Agents []struct {
+			Slug, Name, Model string
+			Tools             []struct{ Name, Source string }
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Agents) != 1 {
+		t.Fatalf("got %s, error %v", out.Bytes(), err)
+	}
+	a := got.Agents[0]
+	if a.Slug != "demo" || a.Name != "Demo" || a.Model != "scripted:model.yaml" || len(a.Tools) != 1 || a.Tools[0].Source != "bot/tools/wait.go" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A script that BDK_MODEL names is looked for where the command was run, one that the agent names in its folder.
+func TestScriptsAreFound(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	config.Command, config.Message = "run", "hi"
+	work := t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "mine.yaml"), []byte("rules: [{text: mine}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for env, want := range map[string]string{"BDK_MODEL=": "hello\n", "BDK_MODEL=scripted:mine.yaml": "mine\n", "BDK_MODEL=scripted:" + filepath.Join(dir, "model.yaml"): "hello\n"} {
+		cmd, out, errs := child(t, work, config, env)
+		if err := cmd.Run(); err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v, %s; want %q", env, out, err, errs, want)
+		}
+	}
+}
+
+// host is a running host, in a process of its own or in this one.
+type host struct {
+	url  string
+	stop func() error // ends it in order
+	kill func()
+}
+
+// start runs a host in a process of its own.
+func start(t *testing.T, dir string, config launch.Config) host {
+	t.Helper()
+	cmd, _, errs := child(t, dir, config)
+	cmd.Stdout = nil
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the host did not start: %s", errs)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	end := func(signal os.Signal) error {
+		_ = cmd.Process.Signal(signal)
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() { _ = end(syscall.SIGKILL) })
+	return host{url: strings.TrimSpace(line), stop: func() error { return end(syscall.SIGTERM) }, kill: func() { _ = end(syscall.SIGKILL) }}
+}
+
+// embed runs a host in this process.
+func embed(t *testing.T, config launch.Config) host {
+	t.Helper()
+	out, banner := io.Pipe()
+	p := localhost.Program{Projects: projects(), Config: config, Getenv: func(string) string { return "" }, Stdout: banner, Stderr: io.Discard}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		err := p.Run(ctx)
+		_ = banner.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	stop := func() error {
+		cancel()
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(stop())
+	}
+	return host{url: strings.TrimSpace(line), stop: stop}
+}
+
+type accepted struct{ SessionID, TurnID, ContinuationToken string }
+
+// post says something: to a session, or in a new one.
+func (h host) post(t *testing.T, session accepted, message string) accepted {
+	t.Helper()
+	path, body := "/demo/v1/session", map[string]string{"message": message}
+	if session.SessionID != "" {
+		path, body["continuationToken"] = path+"/"+session.SessionID, session.ContinuationToken
+	}
+	raw, _ := json.Marshal(body)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", h.url+path, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var acc accepted
+	if err := json.NewDecoder(res.Body).Decode(&acc); err != nil || res.StatusCode != 202 {
+		t.Fatalf("got %d, error %v", res.StatusCode, err)
+	}
+	return acc
+}
+
+// follow returns the stream of a session.
+func (h host) follow(t *testing.T, session accepted) io.ReadCloser {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/demo/v1/session/"+session.SessionID+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("the stream: %v, %v", res, err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res.Body
+}
+
+// until reads a stream up to an event of a turn and returns its types.
+func until(t *testing.T, stream io.Reader, turnID string, last event.Type) (seen []event.Event) {
+	t.Helper()
+	lines := bufio.NewScanner(stream)
+	for lines.Scan() {
+		if lines.Text() == "" {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, e)
+		if e.TurnID == turnID && e.Type == last {
+			return seen
+		}
+	}
+	t.Fatalf("the stream ended after %d events without %s", len(seen), last)
+	return nil
+}
+
+// Two hosts on one state root serve the same sessions, live.
+func TestTwoHostsServeTheSameSessions(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	one, two := start(t, dir, config), embed(t, config)
+	acc := one.post(t, accepted{}, "rest")
+	far := until(t, two.follow(t, acc), acc.TurnID, event.TypeTurnCompleted)
+	near := until(t, one.follow(t, acc), acc.TurnID, event.TypeTurnCompleted)
+	if diff := cmp.Diff(near, far); diff != "" {
+		t.Errorf("the host that ran the turn -, the other one +:\n%s", diff)
+	}
+	if acc = two.post(t, acc, "rest again"); !strings.HasPrefix(acc.TurnID, "turn_") {
+		t.Errorf("got %+v", acc)
+	}
+	stream := one.follow(t, acc)
+	until(t, stream, acc.TurnID, event.TypeTurnStarted)
+	// A message to the host that does not run the turn ends it all the same.
+	next := one.post(t, acc, "hi")
+	seen := until(t, stream, next.TurnID, event.TypeTurnCompleted)
+	ends := map[string]int{}
+	for _, e := range seen {
+		if e.Type == event.TypeTurnFailed || e.Type == event.TypeTurnCompleted {
+			ends[e.TurnID]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{acc.TurnID: 1, next.TurnID: 1}, ends); diff != "" {
+		t.Errorf("ends of turns, want -, got +:\n%s", diff)
+	}
+}
+
+// The turns of a host that is killed go on in the one beside it, at once.
+func TestTurnsOfAKilledHostMove(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	one, two := start(t, dir, config), embed(t, config)
+	acc := one.post(t, accepted{}, "wait")
+	stream := two.follow(t, acc)
+	var begun []string
+	for i := 0; len(begun) == 0 && i < 5000; i++ { // until the tool has left its mark
+		time.Sleep(time.Millisecond)
+		begun, _ = filepath.Glob(filepath.Join(config.StateRoot, "agents", "demo", "call_*"))
+	}
+	begin := time.Now()
+	one.kill()
+	until(t, stream, acc.TurnID, event.TypeTurnCompleted)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the turn ended after %s", took)
+	}
+}
+
+// SIGTERM ends streams cleanly and the process soon, though a turn waits for long.
+func TestTerminationEndsStreams(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	h := start(t, dir, config)
+	idle := h.post(t, accepted{}, "hi")
+	streams := []io.Reader{h.follow(t, idle), h.follow(t, idle), h.follow(t, idle)}
+	for _, s := range streams {
+		until(t, s, idle.TurnID, event.TypeTurnCompleted)
+	}
+	begin := time.Now()
+	if err := h.stop(); err != nil {
+		t.Errorf("SIGTERM: %v", err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("SIGTERM took %s", took)
+	}
+	for _, s := range streams {
+		if rest, err := io.ReadAll(s); err != nil {
+			t.Errorf("a stream was cut: %q, %v", rest, err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(config.StateRoot, "hosts")); err != nil || len(left) != 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// A turn that does not come to a good point is cut off, and goes on after the next start.
+func TestTerminationDuringALongTool(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("skipped: waits until a turn is cut off")
+	}
+	dir, config := place(t)
+	h := start(t, dir, config)
+	acc := h.post(t, accepted{}, "wait")
+	until(t, h.follow(t, acc), acc.TurnID, event.TypeActionsRequested)
+	begin := time.Now()
+	if err := h.stop(); err != nil {
+		t.Errorf("SIGTERM: %v", err)
+	}
+	if took := time.Since(begin); took > 15*time.Second {
+		t.Errorf("SIGTERM took %s", took)
+	}
+	next := start(t, dir, config)
+	until(t, next.follow(t, acc), acc.TurnID, event.TypeActionsRequested)
+	said := next.post(t, acc, "hi")
+	until(t, next.follow(t, acc), said.TurnID, event.TypeTurnCompleted)
+}
