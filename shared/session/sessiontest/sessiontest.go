@@ -7,8 +7,8 @@ package sessiontest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -207,7 +207,7 @@ func (b *bench) events(id string, at int64, data ...event.Data) []event.Event {
 	for i, d := range data {
 		all[i] = event.New("", d)
 		all[i].SessionID, all[i].Index, all[i].At = id, at+int64(i), b.clock.Now()
-		all[i].ID = fmt.Sprintf("%s-%d-%p", id, all[i].Index, &all[i])
+		all[i].ID = rand.Text()
 	}
 	return all
 }
