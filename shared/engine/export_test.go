@@ -17,6 +17,14 @@ func Revive(snap session.Snapshot, budget int) *Transcript {
 	return t
 }
 
+func Freeze(t *Transcript) session.Snapshot {
+	snap, err := freeze(t)
+	if err != nil {
+		panic(err)
+	}
+	return snap
+}
+
 func (t *transcript) Fold(e event.Event) error { return t.fold(e) }
 
 func (p *progress) Open() []event.ActionCall { return p.open() }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -176,52 +175,4 @@ func (r *run) fail(ctx context.Context, message string) error {
 		end = event.SessionFailed{Message: message}
 	}
 	return r.finish(ctx, event.TurnFailed{Message: message, Status: event.StatusError}, end)
-}
-
-// The cost of a snapshot is worth it when at least snapshotEvents events follow the one before.
-const snapshotEvents = 128
-
-// load returns the transcript of a session up to some event: from the cache, the latest snapshot, or empty.
-func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, error) {
-	if t := e.cache.take(id); t != nil {
-		return t, nil
-	}
-	var snap session.Snapshot
-	if next >= snapshotEvents {
-		var err error
-		if snap, err = e.deps.Sessions.Snapshot(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	t := revive(snap)
-	t.budget = e.project.Agent.Limits.ToolOutput
-	return t, nil
-}
-
-// revive returns the transcript of a snapshot, an empty one if it cannot be read: the log has it all.
-func revive(snap session.Snapshot) *transcript {
-	var t transcript
-	if len(snap.Data) == 0 || json.Unmarshal(snap.Data, &t) != nil {
-		return &transcript{}
-	}
-	t.kept = t.Next
-	return &t
-}
-
-// keep caches the transcript and, once enough has happened since the last one, stores a snapshot. What a snapshot costs
-// grows with the conversation, so it is taken the more rarely the longer that is.
-func (e *Engine) keep(ctx context.Context, r *run) {
-	t := r.t
-	if since := t.Next - t.kept; since >= max(snapshotEvents, t.kept/2) {
-		data, err := json.Marshal(t)
-		if err == nil {
-			err = e.deps.Sessions.PutSnapshot(ctx, r.ref.SessionID, session.Snapshot{Next: t.Next, Data: data})
-		}
-		if err != nil {
-			r.log.WarnContext(ctx, "snapshot not stored", slog.Any("error", err))
-		} else {
-			t.kept = t.Next
-		}
-	}
-	e.cache.put(r.ref.SessionID, t)
 }

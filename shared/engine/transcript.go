@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -217,7 +218,7 @@ func (p *progress) open() []event.ActionCall {
 // readable returns a tool's output as the model reads it: text as it is, anything else as JSON.
 func readable(output json.RawMessage) string {
 	var text string
-	if json.Unmarshal(output, &text) == nil {
+	if bytes.HasPrefix(output, []byte{'"'}) && json.Unmarshal(output, &text) == nil {
 		return text
 	}
 	return string(output)

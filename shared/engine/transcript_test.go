@@ -142,8 +142,7 @@ func TestSnapshotAtAnyCutLeadsToTheSameTranscript(t *testing.T) {
 		want := encode(t, whole)
 		for cut := range a.log {
 			head := fold(t, engine.NewTranscript(outputBudget), a.log[:cut])
-			snap := session.Snapshot{Next: head.Next, Data: []byte(encode(t, head))}
-			got := encode(t, fold(t, engine.Revive(snap, outputBudget), a.log[head.Next:]))
+			got := encode(t, fold(t, engine.Revive(engine.Freeze(head), outputBudget), a.log[cut:]))
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("seed %d, cut %d before %s:\n%s", seed, cut, a.log[cut].Type, d)
 			}
@@ -200,9 +199,48 @@ func FuzzFold(f *testing.F) {
 			checkTranscript(t, line, tr)
 		}
 		want := encode(t, tr)
-		again := encode(t, engine.Revive(session.Snapshot{Next: tr.Next, Data: []byte(want)}, outputBudget))
+		again := encode(t, engine.Revive(engine.Freeze(tr), outputBudget))
 		if d := cmp.Diff(want, again); d != "" {
 			t.Fatalf("the snapshot is another:\n%s", d)
 		}
 	})
+}
+
+// A snapshot that is damaged, or of another form, counts for nothing: the log has it all.
+func TestSnapshotOfAnotherFormIsNotUsed(t *testing.T) {
+	t.Parallel()
+	a := author{Rand: rand.New(rand.NewPCG(1, 1))}
+	a.writeTurn()
+	whole := fold(t, engine.NewTranscript(outputBudget), a.log)
+	good := engine.Freeze(whole)
+	if got := engine.Revive(good, outputBudget); encode(t, got) != encode(t, whole) {
+		t.Fatalf("a good snapshot is not used: %s", good.Data)
+	}
+	forms := []string{
+		``, `null`, `{}`, `[]`, `1`, `{"next":`, `{"next":7}`, `{"next":-1}`, `{"form":99,"transcript":{"next":7}}`, string(good.Data[:len(good.Data)/2]),
+		encode(t, whole), strings.Replace(string(good.Data), `"form":1`, `"form":0`, 1), `{"form":1}`, `{"form":1,"transcript":null}`,
+		strings.Replace(string(good.Data), `"next":`, `"next":1`, 1),
+	}
+	for _, form := range forms {
+		got := engine.Revive(session.Snapshot{Next: good.Next, Data: []byte(form)}, outputBudget)
+		if got.Next != 0 || len(got.Messages) != 0 {
+			t.Errorf("%s makes a transcript of %d events and %d messages", form, got.Next, len(got.Messages))
+		}
+	}
+}
+
+// What the model reads of a result: text as it is, anything else as JSON.
+func TestResultsAsTheModelReadsThem(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		`"a\"b\u0000"`: "a\"b\x00", `""`: "", `null`: "null", `{"a":1e400}`: `{"a":1e400}`, `9007199254740993`: "9007199254740993", `true`: "true", ``: "",
+	} {
+		a := author{Rand: rand.New(rand.NewPCG(1, 1)), turn: "t"}
+		a.write(event.MessageReceived{Text: "hi"}, event.ActionsRequested{Calls: []event.ActionCall{{CallID: "1"}}},
+			event.ActionResult{CallID: "1", Output: json.RawMessage(output)})
+		tr := fold(t, engine.NewTranscript(outputBudget), a.log)
+		if got := tr.Messages[2].Results[0].Output; got != want {
+			t.Errorf("%s reads %q; want %q", output, got, want)
+		}
+	}
 }
