@@ -235,16 +235,21 @@ func TestLimitsEndTheTurnAndNameThemselves(t *testing.T) {
 	for name, limits := range map[string]bdk.Limits{
 		"StepsPerTurn":     {StepsPerTurn: 5},
 		"TokensPerSession": {TokensPerSession: 2000},
+		"USDPerSession":    {USDPerSession: 0.01}, // four calls at $3 and $15 a million
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStorage()
-			e := newEngine(t, config{storage: s, models: loop.named(), agent: bdk.Agent{Limits: limits}, tools: []bdk.NamedTool{c.tool("add", bdk.Read)}})
+			priced := []engine.NamedModel{{ID: "anthropic:claude-sonnet-4-5", Model: loop}}
+			e := newEngine(t, config{storage: s, models: priced, agent: bdk.Agent{Limits: limits}, tools: []bdk.NamedTool{c.tool("add", bdk.Read)}})
 			ref, acc := start(t, e, "go")
 			step(t, e, ref)
 			got := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID))
 			if len(got) != 1 || got[0].Status != "error" || !strings.Contains(got[0].Message, name) {
 				t.Errorf("turn.failed = %+v", got)
+			}
+			if n := len(find[event.ActionResult](t, events(t, s.sessions, ref.SessionID))); n < 3 || n > 5 {
+				t.Errorf("the turn ended after %d calls", n)
 			}
 			next, _ := send(t, e, acc, "again")
 			step(t, e, next)
