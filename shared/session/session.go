@@ -359,7 +359,7 @@ func (s *Store) commit(ctx context.Context, b Batch) error {
 	if err := s.driver.Commit(ctx, b); err != nil {
 		return err
 	}
-	s.hub.wake(b.SessionID)
+	s.hub.tell(b.SessionID, b.Events)
 	return nil
 }
 

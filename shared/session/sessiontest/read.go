@@ -19,6 +19,7 @@ func readCases() []testCase {
 		{"odd text and a payload of 1 MiB come back as they are", oddText},
 		{"a reader stops at a hole and goes on when it is filled", hole},
 		{"a reader sees the log grow", tailGrowth},
+		{"a reader gets every event, whoever appends it and how many at once", fed},
 		{"an append wakes the readers of its store", wakeUp},
 		{"an append of another store is found by polling", polling},
 		{"a wait ends with its context", waitEnds},
@@ -138,6 +139,37 @@ func tailGrowth(b *bench) {
 		b.must(err)
 		want = []event.Type{event.TypeSkillLoaded, event.TypeSubagentCalled}
 	}
+}
+
+// fed mixes what a reader is told of and what it has to look up, with more at once than it is told.
+func fed(b *bench) {
+	acc := b.start()
+	w := b.open(b.store, acc)
+	c := b.store.Cursor(acc.SessionID, 0)
+	defer c.Close()
+	var got []event.Event
+	drain := func() {
+		for {
+			page, err := c.Read(b.Context())
+			b.must(err)
+			if len(page) == 0 {
+				return
+			}
+			got = append(got, page...)
+		}
+	}
+	for _, n := range []int{0, 1, 3, 700, 2, 40, 40, 1} {
+		for range n {
+			_, err := w.Append(b.Context(), event.SkillLoaded{})
+			b.must(err)
+		}
+		drain()
+		_, err := b.side(acc.SessionID, c.Next(), event.ArtifactTagged{}) // of another process
+		b.must(err)
+	}
+	b.finish(acc)
+	drain()
+	b.diff("what the reader got", b.log(acc.SessionID), got)
 }
 
 func wakeUp(b *bench) {
