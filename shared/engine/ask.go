@@ -16,13 +16,15 @@ import (
 )
 
 // How a model call is retried: each model is asked triesPerModel times, with waits that double from firstWait up to
-// longestWait. A provider that asks for more patience than that is passed over. After maxRestarts model calls for one
-// step, counted over all processes, the turn fails.
+// longestWait. A provider that asks for more patience than that is passed over. One that finds the conversation too long gets
+// it compacted up to maxCompactions times. After maxRestarts model calls for one step, counted over all processes, the
+// turn fails.
 const (
-	triesPerModel = 4
-	firstWait     = 250 * time.Millisecond
-	longestWait   = 20 * time.Second
-	maxRestarts   = 24
+	triesPerModel  = 4
+	firstWait      = 250 * time.Millisecond
+	longestWait    = 20 * time.Second
+	maxCompactions = 3
+	maxRestarts    = 24
 )
 
 // ask makes the next model step and records it. A step that an earlier process began is begun again.
@@ -30,20 +32,24 @@ func (r *run) ask(ctx context.Context) error {
 	if r.t.Turn.Begun {
 		r.fault = "the process that made the call ended"
 	}
-	if r.t.Turn.Restarts > maxRestarts {
+	if r.t.Turn.Restarts >= maxRestarts {
 		return r.fail(ctx, fmt.Sprintf("the model call did not succeed in %d tries", maxRestarts))
 	}
 	if r.crowded() {
-		if err := r.compact(ctx); err != nil {
+		err := r.compact(ctx, r.space())
+		if errors.Is(err, errNoRoom) {
+			return r.fail(ctx, fmt.Sprintf("limit reached: %s of %d (ContextTokens)", err, r.project.Agent.ContextTokens))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	var last error
 	for _, m := range r.deps.Models {
 		err := r.askModel(ctx, m)
-		if model.KindOf(err) == model.ContextLength {
-			if err = r.compact(ctx); err == nil {
-				err = r.askModel(ctx, m)
+		for range maxCompactions {
+			if model.KindOf(err) == model.ContextLength {
+				err = r.askShorter(ctx, m, err)
 			}
 		}
 		if model.KindOf(err) == "" {
@@ -56,19 +62,41 @@ func (r *run) ask(ctx context.Context) error {
 
 // askModel asks one model until it answers or a retry is useless.
 func (r *run) askModel(ctx context.Context, m NamedModel) error {
-	wait := firstWait
-	for try := 1; ; try++ {
+	return r.patiently(ctx, m, func() error {
 		if err := r.restart(ctx); err != nil {
 			return err
 		}
 		err := r.stream(ctx, m)
+		if model.KindOf(err) != "" {
+			r.fault = err.Error()
+		}
+		return err
+	})
+}
+
+// askShorter asks a model again that found the conversation too long, with less of it. If no less is possible the fault stays.
+func (r *run) askShorter(ctx context.Context, m NamedModel, fault error) error {
+	err := r.compact(ctx, min(r.space(), r.t.Bytes))
+	if errors.Is(err, errNoRoom) {
+		return fault
+	}
+	if err != nil {
+		return err
+	}
+	return r.askModel(ctx, m)
+}
+
+// patiently makes a call of a model until it succeeds or a retry is useless; then it returns the *model.Error.
+func (r *run) patiently(ctx context.Context, m NamedModel, call func() error) error {
+	wait := firstWait
+	for try := 1; ; try++ {
+		err := call()
 		var fault *model.Error
 		if !errors.As(err, &fault) {
 			return err
 		}
-		r.fault = fault.Error()
 		r.log.WarnContext(ctx, "model call failed", slog.String("model", m.ID), slog.Int("try", try), slog.Any("error", err))
-		if !fault.Retryable() || try == triesPerModel || fault.RetryAfter > longestWait || r.t.Turn.Restarts > maxRestarts {
+		if !fault.Retryable() || try == triesPerModel || fault.RetryAfter > longestWait || r.t.Turn.Restarts >= maxRestarts {
 			return fault
 		}
 		pause := max(fault.RetryAfter, wait/2+rand.N(wait/2)) //nolint:gosec // jitter is no secret
@@ -118,12 +146,20 @@ func pieces(ctx context.Context, m model.Model, req *model.Request) <-chan piece
 			}
 		}()
 		for d, err := range m.Stream(ctx, req) {
-			if !send(ctx, c, piece{d, err}) {
+			if !send(ctx, c, piece{d, known(err)}) {
 				return
 			}
 		}
 	}()
 	return c
+}
+
+// known returns an error of an adapter as a *model.Error of some kind, which is what it should be.
+func known(err error) error {
+	if err == nil || model.KindOf(err) != "" {
+		return err
+	}
+	return &model.Error{Kind: model.Unavailable, Message: err.Error(), Err: err}
 }
 
 func send(ctx context.Context, c chan<- piece, p piece) bool {
@@ -148,6 +184,8 @@ func (r *run) stream(ctx context.Context, m NamedModel) error {
 			return err
 		case !more:
 			return r.record(ctx, m, v)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case p.err != nil:
 			return p.err
 		}
@@ -199,6 +237,9 @@ func (r *run) record(ctx context.Context, m NamedModel, v *voice) error {
 	usage := event.Usage(answer.Usage)
 	done.Usage = &usage
 	calls := answer.Message.Calls
+	if answer.Finish == model.FinishContentFilter {
+		calls = nil // what was filtered is not to be acted upon
+	}
 	if len(calls) == 0 {
 		if answer.Finish == model.FinishToolCalls {
 			done.FinishReason = string(model.FinishOther)
@@ -206,21 +247,24 @@ func (r *run) record(ctx context.Context, m NamedModel, v *voice) error {
 		return r.complete(ctx, append(data, done)...)
 	}
 	done.FinishReason = string(model.FinishToolCalls)
-	return r.append(ctx, append(data, done, event.ActionsRequested{Calls: r.number(calls)})...)
+	return r.append(ctx, append(data, done, event.ActionsRequested{Calls: r.number(calls, answer.Finish)})...)
 }
 
 // number gives the calls ids of our own, because those of providers need not be unique in a session, and keeps what is
-// wrong with arguments that are no JSON object.
-func (r *run) number(calls []model.Call) []event.ActionCall {
+// wrong with arguments that are no JSON object. If the answer was cut, no arguments may be lost ones.
+func (r *run) number(calls []model.Call, finish model.FinishReason) []event.ActionCall {
 	r.malformed = make(map[string]error)
 	out := make([]event.ActionCall, len(calls))
 	for i, c := range calls {
-		id := "call_" + r.deps.NewID()
-		args := c.Args
-		if len(args) == 0 {
+		id, args := "call_"+r.deps.NewID(), c.Args
+		cut := finish == model.FinishLength && i == len(calls)-1
+		if len(args) == 0 && !cut {
 			args = json.RawMessage("{}")
 		}
 		if err := schema.Object(args); err != nil {
+			if cut {
+				err = fmt.Errorf("the answer was cut at %d tokens (MaxOutputTokens), inside the arguments", r.project.Agent.MaxOutputTokens)
+			}
 			r.malformed[id], args = err, nil
 		}
 		out[i] = event.ActionCall{CallID: id, ToolName: c.Name, Args: args}

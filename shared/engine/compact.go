@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 // bytesPerToken is the one measure of context there is: what triggers a compaction and what a compaction must reach.
-// Four bytes a token is what English text and JSON come to with the tokenizers in use; it errs on the safe side for others.
+// Four bytes a token is what English text comes to with the tokenizers in use. Where that is too few, the provider says so.
 const bytesPerToken = 4
 
 const (
@@ -20,25 +21,33 @@ const (
 	summaryHead = "Summary of the conversation so far:\n\n"
 )
 
+var errNoRoom = errors.New("the conversation does not fit the model's context")
+
 // room returns how many tokens a request may have: what the model reads, less what it may write and a tenth for safety.
 func (r *run) room() int64 {
 	return max(0, int64(r.project.Agent.ContextTokens)*9/10-int64(r.project.Agent.MaxOutputTokens))
 }
 
-// tokens returns the size of a request with the given bytes of messages: instructions and tool schemas count too.
+// space returns how many bytes of a request messages may have: instructions and tool schemas count too.
+func (r *run) space() int { return int(r.room()*bytesPerToken) - r.fixed }
+
+// tokens returns the size of a request with the given bytes of messages.
 func (r *run) tokens(messages int) int64 { return int64(r.fixed+messages) / bytesPerToken }
 
 // crowded reports whether the next request would not fit.
-func (r *run) crowded() bool { return r.tokens(r.t.Bytes) > r.room() }
+func (r *run) crowded() bool { return r.t.Bytes > r.space() }
 
-// compact replaces the older part of the conversation by a summary. If even that does not make it fit, the turn fails.
-func (r *run) compact(ctx context.Context) error {
-	old, kept := r.split()
-	before := r.tokens(r.t.Bytes)
-	done := event.ContextCompacted{BeforeTokens: before, Kept: len(kept)}
-	limit := r.quarter()
+// compact replaces the older part of a conversation that takes up space bytes or more by a summary. The summary gets up to a
+// quarter of the space, the messages that stay get one, and half is free again. It returns errNoRoom if that cannot be done.
+func (r *run) compact(ctx context.Context, space int) error {
+	share := space / 4
+	if share <= 0 {
+		return errNoRoom
+	}
+	old, kept := r.split(share)
+	done := event.ContextCompacted{BeforeTokens: r.tokens(r.t.Bytes), Kept: len(kept)}
 	text := flatten(old)
-	summary, err := r.summarize(ctx, headAndTail(text, 3*limit), &done)
+	summary, err := r.summarize(ctx, headAndTail(text, 3*share), &done)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -46,29 +55,21 @@ func (r *run) compact(ctx context.Context) error {
 		r.log.WarnContext(ctx, "summary failed, older messages are cut instead", slog.Any("error", err))
 		summary = text
 	}
-	done.Summary = summaryHead + headAndTail(summary, limit)
+	done.Summary = summaryHead + headAndTail(summary, share)
 	after := sizeOf(model.Message{Text: done.Summary})
 	for _, m := range kept {
 		after += sizeOf(m)
 	}
-	done.AfterTokens = r.tokens(after)
-	if len(old) == 0 || done.AfterTokens >= before || done.AfterTokens > r.room() {
-		return r.fail(ctx, fmt.Sprintf("limit reached: the conversation of about %d tokens does not fit the model's context of %d (ContextTokens)",
-			before, r.project.Agent.ContextTokens))
+	if after >= r.t.Bytes || after > space {
+		return errNoRoom
 	}
+	done.AfterTokens = r.tokens(after)
 	return r.append(ctx, done)
 }
 
-// quarter returns a quarter of the bytes that messages may have: the summary gets one, the messages that stay get one, and
-// half is free again.
-func (r *run) quarter() int {
-	return max(0, int(r.room()*bytesPerToken)-r.fixed) / 4
-}
-
-// split parts the conversation into what is summarized and what stays: the newest messages that take up to a quarter
-// of the room, never a result without its call.
-func (r *run) split() (old, kept []model.Message) {
-	budget := r.quarter()
+// split parts the conversation into what is summarized and what stays: the newest messages that take up to budget bytes,
+// never a result without its call.
+func (r *run) split(budget int) (old, kept []model.Message) {
 	cut := len(r.t.Messages)
 	for i := len(r.t.Messages) - 1; i > 0; i-- {
 		if budget -= sizeOf(r.t.Messages[i]); budget < 0 {
@@ -81,27 +82,52 @@ func (r *run) split() (old, kept []model.Message) {
 	return r.t.Messages[:cut], r.t.Messages[cut:]
 }
 
-// summarize asks the agent's model for a summary.
-func (r *run) summarize(ctx context.Context, text string, done *event.ContextCompacted) (string, error) {
-	m := r.deps.Models[0]
+// summarize asks the agent's models, in their order, for a summary.
+func (r *run) summarize(ctx context.Context, text string, done *event.ContextCompacted) (summary string, err error) {
 	req := &model.Request{
 		Messages:  []model.Message{{Role: model.User, Text: summaryPrompt + text}},
 		MaxTokens: r.project.Agent.MaxOutputTokens,
 		SessionID: r.ref.SessionID,
 		Step:      r.t.Turn.Steps + 1,
 	}
+	for _, m := range r.deps.Models {
+		var answer model.Answer
+		err = r.patiently(ctx, m, func() (err error) {
+			answer, err = collect(ctx, m, req)
+			return err
+		})
+		switch {
+		case err != nil:
+			continue
+		case strings.TrimSpace(answer.Message.Text) == "":
+			err = fmt.Errorf("the summary of %s is empty", m.ID)
+			continue
+		}
+		usage := event.Usage(answer.Usage)
+		done.Usage, done.UsageOf = &usage, m.ID
+		return answer.Message.Text, nil
+	}
+	return "", err
+}
+
+// collect makes one model call and returns the whole answer.
+func collect(ctx context.Context, m NamedModel, req *model.Request) (model.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answer, err := model.Collect(m.ID, m.Model.Stream(ctx, req))
-	if err != nil {
-		return "", err
-	}
-	usage := event.Usage(answer.Usage)
-	done.Usage, done.UsageOf = &usage, m.ID
-	if strings.TrimSpace(answer.Message.Text) == "" {
-		return "", fmt.Errorf("the summary of %s is empty", m.ID)
-	}
-	return answer.Message.Text, nil
+	c := pieces(ctx, m.Model, req)
+	return model.Collect(m.ID, func(yield func(model.Delta, error) bool) {
+		for {
+			select {
+			case p, more := <-c:
+				if !more || !yield(p.delta, p.err) {
+					return
+				}
+			case <-ctx.Done():
+				yield(model.Delta{}, context.Cause(ctx))
+				return
+			}
+		}
+	})
 }
 
 // flatten writes messages down as text.

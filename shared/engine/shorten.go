@@ -42,17 +42,26 @@ func fairShare(results []model.Result, budget int) int {
 	return budget
 }
 
-// headAndTail returns text cut to about limit bytes, on character boundaries, with a note where the middle was.
+// headAndTail returns text cut to at most limit bytes, on character boundaries, with a note where the middle was. Where
+// there is no room for the note only the head stays.
 func headAndTail(text string, limit int) string {
+	const note = "\n[… %d of %d bytes left out …]\n"
 	if len(text) <= limit {
 		return text
 	}
-	head, tail := limit*2/3, len(text)-limit/3
+	room := limit - len(fmt.Sprintf(note, len(text), len(text)))
+	head, tail := room*2/3, len(text)-room/3
+	if room <= 0 {
+		head, tail = max(0, limit), len(text)
+	}
 	for head > 0 && !utf8.RuneStart(text[head]) {
 		head--
 	}
 	for tail < len(text) && !utf8.RuneStart(text[tail]) {
 		tail++
 	}
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out …]\n%s", text[:head], tail-head, len(text), text[tail:])
+	if room <= 0 {
+		return text[:head]
+	}
+	return text[:head] + fmt.Sprintf(note, tail-head, len(text)) + text[tail:]
 }
