@@ -135,14 +135,15 @@ func (t *transcript) request(d event.ActionsRequested) {
 
 func (t *transcript) answer(d event.ActionResult) {
 	p := &t.Turn
-	if !slices.ContainsFunc(p.open(), func(c event.ActionCall) bool { return c.CallID == d.CallID }) {
-		return // answered before
+	_, answered := p.Results[d.CallID]
+	if answered || !slices.ContainsFunc(p.Calls, func(c event.ActionCall) bool { return c.CallID == d.CallID }) {
+		return
 	}
 	if p.Results == nil {
 		p.Results = make(map[string]model.Result, len(p.Calls))
 	}
 	p.Results[d.CallID] = model.Result{CallID: d.CallID, Name: d.ToolName, Output: readable(d.Output), IsError: d.IsError}
-	if len(p.open()) == 0 {
+	if len(p.Results) == len(p.Calls) {
 		t.closeCalls()
 	}
 }
