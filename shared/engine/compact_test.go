@@ -66,7 +66,9 @@ func (n *narrow) Stream(_ context.Context, req *model.Request) iter.Seq2[model.D
 
 func fetch(size int) bdk.NamedTool {
 	return bdk.NamedTool{Name: "fetch", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Fetch.", Effect: bdk.Read},
-		func(context.Context, *bdk.Call, addInput) (string, error) { return strings.Repeat("data ", size/5), nil })}
+		func(context.Context, *bdk.Call, addInput) (string, error) {
+			return strings.Repeat("data ", size/5), nil
+		})}
 }
 
 // A provider whose model reads less than ContextTokens says: as often as the conversation has grown too long it is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
@@ -127,17 +128,38 @@ func (e *Engine) release(ctx context.Context, ref turn.Ref) {
 	}
 }
 
-// Fail ends a turn with turn.failed, for runners that give up on it. A turn that has already ended stays as it is.
+// maxFails bounds how often Fail tries to end a turn that still writes. Each lost try means that the turn got on.
+const maxFails = 64
+
+// Fail ends a turn with turn.failed, for runners that give up on it. A turn that has already ended stays as it is. Fail does
+// not look at what is in the log, so it also ends a turn that cannot be run because of it.
 func (e *Engine) Fail(ctx context.Context, ref turn.Ref, message string) error {
-	r, err := e.open(ctx, ref)
-	if err == nil {
-		err = r.fail(ctx, message)
+	for range maxFails {
+		w, err := e.deps.Sessions.Open(ctx, ref.SessionID, ref.TurnID)
+		if errors.Is(err, session.ErrFenced) {
+			return nil
+		}
+		if err == nil {
+			err = w.Replay(ctx, w.Row().Next, func(event.Event) error { return nil })
+		}
+		if err == nil {
+			_, err = w.Finish(ctx, failure(w.Row(), message)...)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, session.ErrFenced) {
+			return fmt.Errorf("failing a turn: %w", err)
+		}
 	}
-	if errors.Is(err, session.ErrFenced) {
-		return nil
+	return fmt.Errorf("failing turn %s: it writes too fast", ref.TurnID)
+}
+
+// failure returns the events that end a turn with an error.
+func failure(row session.Record, message string) []event.Data {
+	end := event.Data(event.SessionWaiting{})
+	if row.Mode == session.Task {
+		end = event.SessionFailed{Message: message}
 	}
-	if err != nil {
-		return fmt.Errorf("failing a turn: %w", err)
-	}
-	return nil
+	return []event.Data{event.TurnFailed{Message: message, Status: event.StatusError}, end}
 }

@@ -46,6 +46,7 @@ type config struct {
 	models  []engine.NamedModel
 	script  string
 	prompt  bdk.Instructions
+	holder  string // the process; "" if turns are not leased
 }
 
 // idle is a runner that runs nothing: tests call Step themselves.
@@ -71,7 +72,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools}, engine.Deps{
-		Sessions: session.New(c.storage.sessions, session.Options{}),
+		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
 		Runner:   idle{}, Tools: tools, Models: c.models, Log: log,
 	})
 	if err != nil {

@@ -30,19 +30,30 @@ var errTurnTime = errors.New("the turn took too long")
 
 // Step works on a turn until it ends or should be handed back; see [turn.Step].
 func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
-	r, err := e.open(ctx, ref)
-	if err == nil {
-		var out turn.Outcome
-		out, err = r.loop(ctx)
-		if err == nil {
-			e.keep(ctx, r)
-			return out, nil
-		}
-	}
-	if errors.Is(err, session.ErrFenced) {
+	out, err := e.step(ctx, ref)
+	switch {
+	case errors.Is(err, session.ErrFenced):
 		return turn.Done, nil
+	case errors.Is(err, errUnreadable):
+		out, err = turn.Done, e.Fail(ctx, ref, err.Error())
 	}
-	return "", fmt.Errorf("running turn %s of session %s: %w", ref.TurnID, ref.SessionID, err)
+	if err != nil {
+		return "", fmt.Errorf("running turn %s of session %s: %w", ref.TurnID, ref.SessionID, err)
+	}
+	return out, nil
+}
+
+func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+	r, err := e.open(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	out, err := r.loop(ctx)
+	if err != nil {
+		return "", err
+	}
+	e.keep(ctx, r)
+	return out, nil
 }
 
 func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
@@ -58,7 +69,7 @@ func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
 		return nil, err
 	}
 	if t.Turn.ID != ref.TurnID {
-		return nil, fmt.Errorf("the log holds no message of turn %s", ref.TurnID)
+		return nil, fmt.Errorf("%w: it holds no message of turn %s", errUnreadable, ref.TurnID)
 	}
 	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
 	return &run{Engine: e, ref: ref, w: w, t: t, log: log}, nil
@@ -170,9 +181,5 @@ func (r *run) complete(ctx context.Context, last ...event.Data) error {
 
 // fail ends the turn with an error.
 func (r *run) fail(ctx context.Context, message string) error {
-	end := event.Data(event.SessionWaiting{})
-	if r.w.Row().Mode == session.Task {
-		end = event.SessionFailed{Message: message}
-	}
-	return r.finish(ctx, event.TurnFailed{Message: message, Status: event.StatusError}, end)
+	return r.finish(ctx, failure(r.w.Row(), message)...)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,10 +42,13 @@ type progress struct {
 	Ended     bool                    `json:"ended"`
 }
 
+// errUnreadable says that a log is not one that engines write. No later try will read it.
+var errUnreadable = errors.New("the session's log cannot be read")
+
 // fold takes the next event of the log in.
 func (t *transcript) fold(e event.Event) error {
 	if e.Index != t.Next {
-		return fmt.Errorf("folding event %d where %d is next", e.Index, t.Next)
+		return fmt.Errorf("%w: event %d stands where %d is next", errUnreadable, e.Index, t.Next)
 	}
 	t.Next++
 	if e.Type == event.TypeMessageReceived {
@@ -89,7 +93,7 @@ func (t *transcript) foldTurn(e event.Event) error {
 func with[T event.Data](e event.Event, take func(T)) error {
 	d, err := event.Decode[T](e)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	take(d)
 	return nil
