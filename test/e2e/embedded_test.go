@@ -26,7 +26,7 @@ const (
 // TestInProcess runs the suite against a host within the test.
 func TestInProcess(t *testing.T) {
 	t.Parallel()
-	suite.Run(t, tokens(inProcess(t, launch.Config{BearerTokens: []string{"ann:a-secret", "bob:b-secret"}})))
+	suite.Run(t, tokens(inProcess(t, script, launch.Config{BearerTokens: []string{"ann:a-secret", "bob:b-secret"}})))
 }
 
 // TestShipped runs the suite against what users run.
@@ -44,8 +44,8 @@ func tokens(target suite.Target) suite.Target {
 	return target
 }
 
-// inProcess starts a host within the test, which ends with it.
-func inProcess(t *testing.T, config launch.Config) suite.Target {
+// inProcess starts a host within the test, which ends with it. Its model plays the given script.
+func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 	t.Helper()
 	config.StateRoot, config.Banner = t.TempDir(), "{url}\n"
 	named := func(name string, tool bdk.Tool) bdk.NamedTool {

@@ -2,16 +2,21 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bdk-lambda/bdk/shared/launch"
+	"github.com/bdk-lambda/bdk/test/e2e/suite"
 )
 
 // TestManyClients: clients at the same time, turn after turn, none of which fails.
 func TestManyClients(t *testing.T) {
 	t.Parallel()
 	const clients, turns = 8, 50
-	target := inProcess(t, launch.Config{})
+	target := inProcess(t, script, launch.Config{})
 	for i := range clients {
 		t.Run(fmt.Sprintf("client %d", i), func(t *testing.T) {
 			t.Parallel()
@@ -22,5 +27,33 @@ func TestManyClients(t *testing.T) {
 				s.Completed()
 			}
 		})
+	}
+}
+
+// TestBurst: ten thousand events as fast as a turn can make them come without a gap, and from wherever a reader goes on.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	calls := 10_000
+	if testing.Short() {
+		calls = 1000
+	}
+	file := filepath.Join(t.TempDir(), "model.yaml")
+	text := "rules:\n  - when: {step: 2}\n    text: done\n  - calls: [" + strings.Repeat("{tool: add, args: {a: 1, b: 1}}, ", calls) + "]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := inProcess(t, file, launch.Config{}).Ann(t).Start("go")
+	log := s.Completed() // read live
+	if n := len(suite.Results(log)); n != calls {
+		t.Errorf("%d results; want %d", n, calls)
+	}
+	lines := slices.Collect(strings.Lines(s.Do("GET", s.Path("/events"), "").Raw))
+	if len(lines) != len(log) {
+		t.Errorf("the dump has %d events, the stream had %d", len(lines), len(log))
+	}
+	for from := 0; from < len(lines); from += 997 {
+		if s.Do("GET", s.Path(fmt.Sprintf("/events?startIndex=%d", from)), "").Raw != strings.Join(lines[from:], "") {
+			t.Errorf("from %d: not the rest", from)
+		}
 	}
 }

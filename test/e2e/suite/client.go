@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -228,13 +229,20 @@ func (s *Session) Until(kind event.Type) {
 	s.follow(0, func(e event.Event) bool { return e.TurnID != s.TurnID || e.Type != kind })
 }
 
-// follow passes the events of the stream from an index on, until each returns false or the stream ends.
+// follow passes the events of the stream from an index on, until each returns false or the stream ends. One without an event
+// for long ends the test.
 func (s *Session) follow(from int64, each func(event.Event) bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	if err := s.read(ctx, from, each); err != nil {
-		s.t.Fatal(err)
+	ctx, cancel := context.WithCancelCause(s.t.Context())
+	defer cancel(nil)
+	silence := time.AfterFunc(patience, func() { cancel(errors.New("the stream is silent")) })
+	defer silence.Stop()
+	err := s.read(ctx, from, func(e event.Event) bool {
+		silence.Reset(patience)
+		return each(e)
+	})
+	if err != nil {
+		s.t.Fatalf("%v: %v", err, context.Cause(ctx))
 	}
 }
 
