@@ -40,7 +40,7 @@ import (
 // Sizes chosen for a process that should idle well below 40 MiB and start within 50 ms, recovery of the log included.
 const (
 	defaultReaders = 4
-	writerCacheKiB = 4096
+	writerCacheKiB = 2048
 	readerCacheKiB = 1024
 	queueSize      = 1024
 	maxBatch       = 256
