@@ -110,26 +110,6 @@ func (r *run) summarize(ctx context.Context, text string, done *event.ContextCom
 	return "", err
 }
 
-// collect makes one model call and returns the whole answer.
-func collect(ctx context.Context, m NamedModel, req *model.Request) (model.Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c := pieces(ctx, m.Model, req)
-	return model.Collect(m.ID, func(yield func(model.Delta, error) bool) {
-		for {
-			select {
-			case p, more := <-c:
-				if !more || !yield(p.delta, p.err) {
-					return
-				}
-			case <-ctx.Done():
-				yield(model.Delta{}, context.Cause(ctx))
-				return
-			}
-		}
-	})
-}
-
 // flatten writes messages down as text.
 func flatten(messages []model.Message) string {
 	var b strings.Builder

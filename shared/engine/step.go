@@ -100,14 +100,10 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 	return turn.Done, nil
 }
 
-// next makes one move of the turn: it runs the calls that are open, or asks the model, or ends the turn.
+// next makes one move of the turn: it runs the calls that are open, or asks the model, whose last answer ends the turn.
 func (r *run) next(ctx context.Context) error {
-	p := &r.t.Turn
-	if calls := p.open(); len(calls) > 0 {
+	if calls := r.t.Turn.open(); len(calls) > 0 {
 		return r.callTools(ctx, calls)
-	}
-	if p.Steps > 0 && p.Finish != model.FinishToolCalls {
-		return r.complete(ctx)
 	}
 	if reason := r.limit(); reason != "" {
 		return r.fail(ctx, "limit reached: "+reason)
@@ -118,7 +114,7 @@ func (r *run) next(ctx context.Context) error {
 // limit returns which limit forbids another model call, "" if none does.
 func (r *run) limit() string {
 	l, spent := r.project.Agent.Limits, r.t.Spent
-	tokens := spent.Usage.InputTokens + spent.Usage.OutputTokens + spent.Usage.CacheReadTokens + spent.Usage.CacheWriteTokens
+	tokens := model.Usage(spent.Usage).Total()
 	switch {
 	case r.t.Turn.Steps >= l.StepsPerTurn:
 		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", l.StepsPerTurn)
@@ -160,23 +156,16 @@ func (r *run) took(events []event.Event, err error) error {
 	return nil
 }
 
-// complete ends the turn well, with last being what remains to be recorded of it.
-func (r *run) complete(ctx context.Context, last ...event.Data) error {
-	reply, spent := r.t.Turn.Reply, r.t.Turn.Spent
-	for _, d := range last {
-		if m, ok := d.(event.MessageCompleted); ok {
-			reply = m.Text
-			if m.Usage != nil {
-				spent.add(*m.Usage, m.UsageOf)
-			}
-		}
-	}
-	done := event.TurnCompleted{Result: reply, Usage: &spent.Usage, Cost: spent.cost()}
+// complete ends the turn well, with the events of its last step.
+func (r *run) complete(ctx context.Context, last event.MessageCompleted, before ...event.Data) error {
+	spent := r.t.Turn.Spent
+	spent.add(*last.Usage, last.UsageOf)
+	done := event.TurnCompleted{Result: last.Text, Usage: &spent.Usage, Cost: spent.cost()}
 	end := event.Data(event.SessionWaiting{})
 	if r.w.Row().Mode == session.Task {
-		end = event.SessionCompleted{Result: reply}
+		end = event.SessionCompleted{Result: last.Text}
 	}
-	return r.finish(ctx, append(last, done, end)...)
+	return r.finish(ctx, append(before, last, done, end)...)
 }
 
 // fail ends the turn with an error.

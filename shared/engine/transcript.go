@@ -34,8 +34,6 @@ type progress struct {
 	Begun     bool                    `json:"begun"`    // the step that is not finished has written something
 	Partial   string                  `json:"partial,omitempty"`
 	Reasoning []model.Reasoning       `json:"reasoning,omitempty"` // of the step that is not finished
-	Reply     string                  `json:"reply,omitempty"`     // text of the last finished step
-	Finish    model.FinishReason      `json:"finish,omitempty"`    // of the last finished step
 	Calls     []event.ActionCall      `json:"calls,omitempty"`     // requested in the last step and not all answered
 	Results   map[string]model.Result `json:"results,omitempty"`   // of Calls, by call id
 	Spent     spending                `json:"spent"`
@@ -111,7 +109,6 @@ func (t *transcript) finishStep(d event.MessageCompleted) {
 	t.push(model.Message{Role: model.Assistant, Text: d.Text, Reasoning: p.Reasoning})
 	p.Steps++
 	p.Restarts, p.Begun, p.Partial, p.Reasoning = 0, false, "", nil
-	p.Reply, p.Finish = d.Text, model.FinishReason(d.FinishReason)
 	t.spend(d.Usage, d.UsageOf)
 }
 
