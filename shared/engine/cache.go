@@ -9,6 +9,10 @@ import (
 const (
 	cacheSessions = 256
 	cacheBytes    = 8 << 20
+
+	// What a transcript and each of its messages take besides their texts, about.
+	transcriptBytes = 1024
+	messageBytes    = 128
 )
 
 // cache holds transcripts of recent sessions. A transcript is taken out while somebody works on it. Entries never go
@@ -49,8 +53,9 @@ func (c *cache) put(id string, t *transcript) {
 	if el, ok := c.byID[id]; ok {
 		c.remove(el)
 	}
-	c.byID[id] = c.order.PushFront(&cached{id, t, t.Bytes})
-	c.held += t.Bytes
+	entry := &cached{id: id, t: t, bytes: transcriptBytes + messageBytes*len(t.Messages) + t.Bytes}
+	c.byID[id] = c.order.PushFront(entry)
+	c.held += entry.bytes
 	for c.order.Len() > c.sessions || c.held > c.bytes && c.order.Len() > 1 {
 		c.remove(c.order.Back())
 	}

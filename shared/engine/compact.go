@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/model"
 )
@@ -24,12 +25,10 @@ const (
 var errNoRoom = errors.New("the conversation does not fit the model's context")
 
 // room returns how many tokens a request may have: what the model reads, less what it may write and a tenth for safety.
-func (r *run) room() int64 {
-	return max(0, int64(r.project.Agent.ContextTokens)*9/10-int64(r.project.Agent.MaxOutputTokens))
-}
+func room(a bdk.Agent) int { return max(0, a.ContextTokens-a.ContextTokens/10-a.MaxOutputTokens) }
 
 // space returns how many bytes of a request messages may have: instructions and tool schemas count too.
-func (r *run) space() int { return int(r.room()*bytesPerToken) - r.fixed }
+func (r *run) space() int { return room(r.project.Agent)*bytesPerToken - r.fixed }
 
 // tokens returns the size of a request with the given bytes of messages.
 func (r *run) tokens(messages int) int64 { return int64(r.fixed+messages) / bytesPerToken }

@@ -46,7 +46,7 @@ type Deps struct {
 	StateRoot string // passed to tools; "" where the host has none
 }
 
-// New returns the engine of an agent.
+// New returns the engine of an agent. It fails without a model, and with sizes or limits that cannot be meant.
 func New(project bdk.Project, deps Deps) (*Engine, error) {
 	if len(deps.Models) == 0 {
 		return nil, errors.New("an agent needs a model")
@@ -58,6 +58,9 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 		deps.NewID = func() string { return strings.ToLower(rand.Text()) }
 	}
 	project.Agent = project.Agent.WithDefaults()
+	if err := checkLimits(project.Agent); err != nil {
+		return nil, err
+	}
 	if project.Agent.Instructions != "" {
 		project.Instructions = project.Agent.Instructions
 	}

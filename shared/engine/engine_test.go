@@ -47,6 +47,7 @@ type config struct {
 	script  string
 	prompt  bdk.Instructions
 	holder  string // the process; "" if turns are not leased
+	runner  turn.Runner
 }
 
 // idle is a runner that runs nothing: tests call Step themselves.
@@ -59,6 +60,9 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	t.Helper()
 	if c.storage.sessions == nil {
 		c.storage = newStorage()
+	}
+	if c.runner == nil {
+		c.runner = idle{}
 	}
 	if c.models == nil {
 		c.models = []engine.NamedModel{{ID: "scripted:test", Model: play(t, c.script)}}
@@ -73,7 +77,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	}
 	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools}, engine.Deps{
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
-		Runner:   idle{}, Tools: tools, Models: c.models, Log: log,
+		Runner:   c.runner, Tools: tools, Models: c.models, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

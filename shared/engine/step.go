@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/bdk-lambda/bdk/shared/event"
-	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
@@ -109,21 +108,6 @@ func (r *run) next(ctx context.Context) error {
 		return r.fail(ctx, "limit reached: "+reason)
 	}
 	return r.ask(ctx)
-}
-
-// limit returns which limit forbids another model call, "" if none does.
-func (r *run) limit() string {
-	l, spent := r.project.Agent.Limits, r.t.Spent
-	tokens := model.Usage(spent.Usage).Total()
-	switch {
-	case r.t.Turn.Steps >= l.StepsPerTurn:
-		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", l.StepsPerTurn)
-	case l.TokensPerSession > 0 && tokens >= l.TokensPerSession:
-		return fmt.Sprintf("the session used %d tokens of %d (TokensPerSession)", tokens, l.TokensPerSession)
-	case l.USDPerSession > 0 && spent.USD >= l.USDPerSession:
-		return fmt.Sprintf("the session cost about $%.4f of $%.4f (USDPerSession)", spent.USD, l.USDPerSession)
-	}
-	return ""
 }
 
 // append records events of the turn and takes them into the transcript.

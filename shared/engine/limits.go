@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/model"
+)
+
+// checkLimits returns what cannot be meant in the sizes and limits of an agent, whose defaults are filled in.
+func checkLimits(a bdk.Agent) error {
+	l := a.Limits
+	var errs []error
+	for _, f := range []struct {
+		name     string
+		value    any
+		negative bool
+	}{
+		{"MaxOutputTokens", a.MaxOutputTokens, a.MaxOutputTokens < 0},
+		{"ContextTokens", a.ContextTokens, a.ContextTokens < 0},
+		{"StepsPerTurn", l.StepsPerTurn, l.StepsPerTurn < 0},
+		{"TurnTime", l.TurnTime, l.TurnTime < 0},
+		{"RunningTurns", l.RunningTurns, l.RunningTurns < 0},
+		{"ParallelTools", l.ParallelTools, l.ParallelTools < 0},
+		{"ToolOutput", l.ToolOutput, l.ToolOutput < 0},
+		{"TokensPerSession", l.TokensPerSession, l.TokensPerSession < 0},
+		{"USDPerSession", l.USDPerSession, l.USDPerSession < 0},
+	} {
+		if f.negative {
+			errs = append(errs, fmt.Errorf("%s is %v: leave it out for the default", f.name, f.value))
+		}
+	}
+	if len(errs) == 0 && room(a) == 0 {
+		errs = append(errs, fmt.Errorf("ContextTokens is %d, which leaves no room to read beside MaxOutputTokens, %d", a.ContextTokens, a.MaxOutputTokens))
+	}
+	return errors.Join(errs...)
+}
+
+// limit returns which limit forbids another model call, "" if none does.
+func (r *run) limit() string {
+	l, spent := r.project.Agent.Limits, r.t.Spent
+	tokens := model.Usage(spent.Usage).Total()
+	switch {
+	case r.t.Turn.Steps >= l.StepsPerTurn:
+		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", l.StepsPerTurn)
+	case l.TokensPerSession > 0 && tokens >= l.TokensPerSession:
+		return fmt.Sprintf("the session used %d tokens of %d (TokensPerSession)", tokens, l.TokensPerSession)
+	case l.USDPerSession > 0 && spent.USD >= l.USDPerSession:
+		return fmt.Sprintf("the session cost about $%.4f of $%.4f (USDPerSession)", spent.USD, l.USDPerSession)
+	}
+	return ""
+}
