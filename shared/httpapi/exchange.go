@@ -152,8 +152,16 @@ func (x *exchange) fail(err error) {
 	if code == bdkerr.Unavailable {
 		x.w.Header().Set("Retry-After", "1")
 	}
-	x.drain()
+	control := http.NewResponseController(x.w)
+	early := control.EnableFullDuplex() == nil
+	if !early {
+		x.drain()
+	}
 	x.json(code.Status(), failure{Error: code, Message: message})
+	if early {
+		_ = control.Flush() // a reader that is gone: nobody to tell
+		x.drain()
+	}
 }
 
 type failure struct {
@@ -222,7 +230,8 @@ const (
 	bodyTime = time.Minute
 )
 
-// drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the answer.
+// drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the
+// answer. Where the host can do both, the answer comes first.
 func (x *exchange) drain() {
 	if x.r.Body == nil || !x.read && x.r.Header.Get("Expect") != "" { // the client waits for leave to send
 		return
