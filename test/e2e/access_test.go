@@ -1,9 +1,15 @@
 package e2e_test
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/launch"
 )
 
 // TestLoopback: without options a host serves this machine, and nobody who comes through it.
@@ -13,8 +19,13 @@ func TestLoopback(t *testing.T) {
 	s := ann.Start("hello")
 	s.Completed()
 	for _, header := range [][]string{
-		{"X-Forwarded-For", "203.0.113.7"}, {"Forwarded", "for=203.0.113.7"}, {"Via", "1.1 proxy"}, {"X-Real-IP", "127.0.0.1"},
-		{"Host", "rebound.example"}, {"Host", "127.0.0.1.example:80"}, {"Host", "[::1]x"},
+		{"X-Forwarded-For", "203.0.113.7"},
+		{"Forwarded", "for=203.0.113.7"},
+		{"Via", "1.1 proxy"},
+		{"X-Real-IP", "127.0.0.1"},
+		{"Host", "rebound.example"},
+		{"Host", "127.0.0.1.example:80"},
+		{"Host", "[::1]x"},
 	} {
 		ann.Do("GET", "/v1/info", "", header...).Refused(strings.Join(header, ": "), 401, "unauthenticated")
 		ann.Do("POST", s.Path("/stop"), "", header...).Refused(strings.Join(header, ": "), 401, "unauthenticated")
@@ -72,4 +83,44 @@ func TestFolderOfAgents(t *testing.T) {
 		t.Errorf("%d and %d sessions are listed; want 1 and 1", n, m)
 	}
 	s.Usable()
+}
+
+// TestOddRequests: what is hardly HTTP is refused by the server, which lives on.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	target := inProcess(t, script, launch.Config{})
+	address := strings.TrimPrefix(target.HostURL, "http://")
+	const host = "Host: 127.0.0.1\r\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"no host":            {"GET /workshop/v1/info HTTP/1.1\r\n\r\n", "400"},
+		"two hosts":          {"GET /workshop/v1/info HTTP/1.1\r\n" + host + host + "\r\n", "400"},
+		"another host":       {"GET http://other.example/workshop/v1/info HTTP/1.1\r\n" + host + "\r\n", "401"},
+		"no path":            {"GET workshop HTTP/1.1\r\n" + host + "\r\n", "400"},
+		"no protocol":        {"hello\r\n\r\n", "400"},
+		"long headers":       {"GET /workshop/v1/info HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},
+		"two lengths":        {"POST /workshop/v1/session HTTP/1.1\r\n" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}", "400"},
+		"length and chunks":  {"POST /workshop/v1/session HTTP/1.1\r\n" + host + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "4"},
+		"a negative length":  {"POST /workshop/v1/session HTTP/1.1\r\n" + host + "Content-Length: -1\r\n\r\n", "400"},
+		"a promise of a lot": {"POST /workshop/v1/session HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{", "413"},
+		"bad chunks":         {"POST /workshop/v1/session HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
+	} {
+		if got := raw(t, address, tc.text); !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) {
+			t.Errorf("%s: got %q; want %s", name, got, tc.want)
+		}
+	}
+	target.Ann(t).Start("hello").Completed()
+}
+
+// raw sends bytes over a connection of its own and returns the status line of the answer.
+func raw(t *testing.T, address, text string) string {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, text) // the answer may come before all was sent
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
 }

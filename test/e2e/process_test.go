@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +37,7 @@ func build(t *testing.T) string {
 		t.Skip("skipped: builds the bdk command and has it build an agent")
 	}
 	shipped.once.Do(func() {
-		if shipped.dir, shipped.err = os.MkdirTemp("", "bdk-e2e-"); shipped.err != nil {
+		if shipped.dir, shipped.err = os.MkdirTemp("", "bdk-e2e-"); shipped.err != nil { //nolint:usetesting // it outlives the test
 			return
 		}
 		out, err := exec.Command("go", "build", "-o", filepath.Join(shipped.dir, "bdk"), "../../bdkpack/cmd/bdk").CombinedOutput()
@@ -138,21 +136,3 @@ func (s *server) signal(sig os.Signal) {
 }
 
 func (s *server) target(slug string) suite.Target { return target(s.url, slug) }
-
-// rawRequest sends bytes over a connection of its own and returns the status line of the answer.
-func rawRequest(t *testing.T, address, text string) string {
-	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 4096)
-	n, _ := conn.Read(buf)
-	line, _, _ := strings.Cut(string(buf[:n]), "\r\n")
-	return line
-}

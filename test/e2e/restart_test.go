@@ -54,7 +54,6 @@ func TestRestart(t *testing.T) {
 // TestKill kills the host at a random moment while a turn with eight calls is accepted, run or over. The next one ends
 // the turn exactly once, runs no write again and takes a follow-up.
 func TestKill(t *testing.T) {
-	t.Parallel()
 	build(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -277,7 +277,10 @@ func (h host) post(t *testing.T, session accepted, message string) accepted {
 	if session.SessionID != "" {
 		path, body["continuationToken"] = path+"/"+session.SessionID, session.ContinuationToken
 	}
-	raw, _ := json.Marshal(body)
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
 	req, err := http.NewRequestWithContext(t.Context(), "POST", h.url+path, bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,10 @@ func (c *Client) post(path string, body map[string]any, header ...string) Answer
 }
 
 func encode(v any) string {
-	raw, _ := json.Marshal(v)
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a mistake in a test
+	}
 	return string(raw)
 }
 
@@ -214,7 +217,7 @@ func (s *Session) Ended() []event.Event {
 	s.follow(int64(len(s.log)), func(e event.Event) bool {
 		s.log = append(s.log, e)
 		ended = ended || isEnd(e) && e.TurnID == s.TurnID
-		return !(ended && e.Type == event.TypeSessionWaiting)
+		return !ended || e.Type != event.TypeSessionWaiting
 	})
 	if !ended {
 		s.t.Fatalf("the stream ended before the turn: %d events", len(s.log))

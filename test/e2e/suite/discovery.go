@@ -88,8 +88,12 @@ func wrongPathsAndMethods(t *testing.T, target Target) {
 		ann.Do("POST", "/v1/session/"+id, `{"message":"x","continuationToken":"y"}`).Refused(id, 404, "not_found")
 	}
 	for _, tc := range []struct{ method, path, allow string }{
-		{"GET", "/v1/session", "POST"}, {"DELETE", "/v1/session/ses_x", "POST"}, {"PUT", "/v1/session/ses_x/stop", "POST"},
-		{"POST", "/v1/sessions", "GET, HEAD"}, {"PATCH", "/v1/info", "GET, HEAD"}, {"POST", "/v1/session/ses_x/stream", "GET, HEAD"},
+		{"GET", "/v1/session", "POST"},
+		{"DELETE", "/v1/session/ses_x", "POST"},
+		{"PUT", "/v1/session/ses_x/stop", "POST"},
+		{"POST", "/v1/sessions", "GET, HEAD"},
+		{"PATCH", "/v1/info", "GET, HEAD"},
+		{"POST", "/v1/session/ses_x/stream", "GET, HEAD"},
 	} {
 		a := ann.Do(tc.method, tc.path, "")
 		a.Refused(tc.method+" "+tc.path, 405, "method_not_allowed")
