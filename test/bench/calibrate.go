@@ -22,7 +22,7 @@ func calibrate(dir string) (calibration, error) {
 	if err != nil {
 		return calibration{}, fmt.Errorf("calibrating: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it is of no use any more
+	defer f.Close()
 	block := bytes.Repeat([]byte{'x'}, 4096)
 	for range 200 {
 		began := time.Now()

@@ -28,6 +28,7 @@ type conversation struct {
 	ID    string `json:"sessionId"`
 	Token string `json:"continuationToken"`
 	next  int    // index of the first event that was not read
+	turns int    // that were run
 }
 
 func (s *server) client() *client {
@@ -41,6 +42,7 @@ func (c *client) turn(ctx context.Context, v *conversation, text string) (time.D
 		return 0, err
 	}
 	err := c.await(ctx, v)
+	v.turns++
 	return time.Since(began), err
 }
 
@@ -142,6 +144,6 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, re
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // what was needed has been read
+	defer res.Body.Close()
 	return read(res)
 }

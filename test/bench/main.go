@@ -75,16 +75,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := b.measure(ctx, pattern); err != nil {
 		return err
 	}
-	if *update {
-		return base.update(b.figures)
-	}
 	r := compare(b.figures, base)
-	if *asJSON {
-		err = r.json(stdout)
-	} else {
-		err = r.table(stdout)
+	if *update {
+		err = base.update(b.figures)
 	}
-	return errors.Join(err, r.verdict())
+	if *asJSON {
+		return errors.Join(err, r.json(stdout), r.verdict())
+	}
+	return errors.Join(err, r.table(stdout), r.verdict())
 }
 
 // measure runs the groups that match, each with a state root and a server of its own.

@@ -158,22 +158,15 @@ func (b *bench) long(ctx context.Context, s *server) error {
 	if _, _, err := c.beside(ctx, &conversation{}, b.of(200)); err != nil { // warms up
 		return err
 	}
-	part, events := b.of(100), b.of(10_000)
+	part := b.of(100)
 	first, _, err := c.beside(ctx, v, part)
 	if err != nil {
 		return err
 	}
-	grow := func(more func() bool) error {
-		for more() {
-			if _, err := c.turn(ctx, v, "hello"); err != nil {
-				return err
-			}
+	for v.next < b.of(10_000) {
+		if _, err := c.turn(ctx, v, "hello"); err != nil {
+			return err
 		}
-		return nil
-	}
-	turns := part
-	if err := grow(func() bool { turns++; return v.next < events }); err != nil {
-		return err
 	}
 	grown, fresh, err := c.beside(ctx, v, part)
 	if err != nil {
@@ -183,8 +176,10 @@ func (b *bench) long(ctx context.Context, s *server) error {
 	if err := b.replay(ctx, c, v); err != nil {
 		return err
 	}
-	if err := grow(func() bool { turns++; return turns < b.of(10_000)-2*part }); err != nil {
-		return err
+	for v.turns < b.of(10_000)-part {
+		if _, err := c.turn(ctx, v, "hello"); err != nil {
+			return err
+		}
 	}
 	last, fresh, err := c.beside(ctx, v, part)
 	if err != nil {

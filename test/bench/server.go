@@ -61,7 +61,7 @@ func (s *server) serve(ctx context.Context, patience time.Duration) (time.Durati
 	if s.log, err = os.Create(s.root + ".log"); err != nil {
 		return 0, fmt.Errorf("making a log: %w", err)
 	}
-	s.cmd = exec.CommandContext(ctx, s.bdk, "serve", "--dir", s.agent, "--port", port, "--state-root", s.root) //nolint:gosec // the command to measure
+	s.cmd = exec.CommandContext(ctx, s.bdk, "serve", "--dir", s.agent, "--port", port, "--state-root", s.root)
 	s.cmd.Env = append(os.Environ(), "BDK_MODEL=scripted:"+s.script())
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
@@ -124,7 +124,7 @@ func (s *server) tail() string {
 // memory returns the resident memory of the process in MiB.
 func (s *server) memory(ctx context.Context) (float64, error) {
 	pid := strconv.Itoa(s.cmd.Process.Pid)
-	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", pid).Output() //nolint:gosec // the child's pid
+	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", pid).Output()
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %s: %w", pid, err)
 	}
