@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -9,12 +10,16 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
 )
 
-// callTools runs calls at the same time, as many as the limit allows, and records each result as it comes.
+// callTools runs calls at the same time, as many as the limit allows, and records each result as it comes. A result that
+// cannot be recorded does not end the calls beside it, unless the turn is not ours any more.
 func (r *run) callTools(ctx context.Context, calls []event.ActionCall) error {
-	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var g errgroup.Group
 	g.SetLimit(r.project.Agent.Limits.ParallelTools)
 	for _, c := range calls {
 		g.Go(func() error {
@@ -22,18 +27,19 @@ func (r *run) callTools(ctx context.Context, calls []event.ActionCall) error {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			return r.append(ctx, event.ActionResult{
+			err := r.append(ctx, event.ActionResult{
 				CallID: c.CallID, ToolName: c.ToolName, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed,
 			})
+			if errors.Is(err, session.ErrFenced) {
+				cancel(err)
+			}
+			return err
 		})
 	}
 	return g.Wait()
 }
 
 func (r *run) callTool(ctx context.Context, c event.ActionCall) tool.Outcome {
-	if err := context.Cause(ctx); err != nil {
-		return tool.Outcome{}
-	}
 	if len(c.Args) == 0 {
 		return tool.Failed(r.whyMalformed(c.CallID))
 	}

@@ -94,15 +94,17 @@ func TestProviderFindsTheConversationTooLong(t *testing.T) {
 // One message that is far too long is cut in a few rounds; when nothing helps the turn fails with the provider's words.
 func TestProviderThatFindsEverythingTooLong(t *testing.T) {
 	t.Parallel()
-	for reads, ok := range map[int]bool{3000: true, 10: false} {
-		s, m := newStorage(), &narrow{reads: reads}
+	for _, tc := range []struct {
+		words, reads, most int
+		ok                 bool
+	}{{10_000, 3000, 4, true}, {10_000, 10, 4, false}, {1, 10, 1, false}} {
+		s, m := newStorage(), &narrow{reads: tc.reads}
 		e := newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:narrow", Model: m}}})
-		ref, _ := start(t, e, strings.Repeat("word ", 10_000))
+		ref, _ := start(t, e, strings.Repeat("word ", tc.words))
 		step(t, e, ref)
-		log := events(t, s.sessions, ref.SessionID)
-		failed := find[event.TurnFailed](t, log)
-		if ok && len(failed) != 0 || !ok && (len(failed) != 1 || !strings.Contains(failed[0].Message, "too long")) || len(m.asked) > 4 {
-			t.Errorf("a model that reads %d bytes was asked %d times, turn.failed = %+v", reads, len(m.asked), failed)
+		failed := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID))
+		if tc.ok != (len(failed) == 0) || !tc.ok && !strings.Contains(failed[0].Message, "too long") || len(m.asked) > tc.most {
+			t.Errorf("%+v: asked %d times, turn.failed = %+v", tc, len(m.asked), failed)
 		}
 	}
 }
@@ -111,8 +113,10 @@ func TestProviderThatFindsEverythingTooLong(t *testing.T) {
 func TestNoModelIsAskedWhenNothingFits(t *testing.T) {
 	t.Parallel()
 	s, m := newStorage(), &narrow{reads: 1 << 30, onAsk: func(bool) error { t.Error("a model was asked"); return nil }}
-	e := newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, prompt: bdk.Instructions(strings.Repeat("x", 10_000)),
-		agent: bdk.Agent{ContextTokens: 2000, MaxOutputTokens: 100}})
+	e := newEngine(t, config{
+		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, prompt: bdk.Instructions(strings.Repeat("x", 10_000)),
+		agent: bdk.Agent{ContextTokens: 2000, MaxOutputTokens: 100},
+	})
 	ref, _ := start(t, e, "hi")
 	step(t, e, ref)
 	if got := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID)); len(got) != 1 || !strings.Contains(got[0].Message, "ContextTokens") {
@@ -124,8 +128,10 @@ func TestNoModelIsAskedWhenNothingFits(t *testing.T) {
 func TestTurnLargerThanTheContext(t *testing.T) {
 	t.Parallel()
 	s, m := newStorage(), &narrow{reads: 35_000 * 4, calls: 20}
-	e := newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(60_000)},
-		agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000}})
+	e := newEngine(t, config{
+		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(60_000)},
+		agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000},
+	})
 	ref, _ := start(t, e, "go")
 	step(t, e, ref)
 	log := events(t, s.sessions, ref.SessionID)

@@ -79,15 +79,17 @@ func dieAt(t *testing.T, n int64, after bool) bool {
 	tools := []bdk.NamedTool{writes.tool("add", bdk.Write), fetch(12_000)}
 	faults := &atomic.Int64{}
 	faults.Store(2)
-	make := func(s storage) *engine.Engine {
-		return newEngine(t, config{storage: s, tools: tools, models: []engine.NamedModel{{ID: "anthropic:talker", Model: talker{faults}}},
-			agent: bdk.Agent{ContextTokens: 6000, MaxOutputTokens: 100}})
+	boot := func(s storage) *engine.Engine {
+		return newEngine(t, config{
+			storage: s, tools: tools, models: []engine.NamedModel{{ID: "anthropic:talker", Model: talker{faults}}},
+			agent: bdk.Agent{ContextTokens: 6000, MaxOutputTokens: 100},
+		})
 	}
-	ref, acc := start(t, make(s), "go")
+	ref, acc := start(t, boot(s), "go")
 	d := dying{Driver: s.sessions, left: &atomic.Int64{}, after: after}
 	d.left.Store(n)
-	_, err := make(storage{sessions: d, claims: dyingClaims{s.claims, d}}).Step(t.Context(), ref)
-	heir := make(s)
+	_, err := boot(storage{sessions: d, claims: dyingClaims{s.claims, d}}).Step(t.Context(), ref)
+	heir := boot(s)
 	step(t, heir, ref)
 	when := fmt.Sprintf("death at write %d (after: %v, error: %v)", n, after, err)
 	log := events(t, s.sessions, ref.SessionID)
@@ -378,5 +380,60 @@ func TestProcessesThatTakeTurns(t *testing.T) {
 	}
 	if len(last) != 23 {
 		t.Errorf("the model sees %d messages; want 23", len(last))
+	}
+}
+
+// hiccup is a driver that fails to record one result.
+type hiccup struct {
+	session.Driver
+	left *atomic.Int64
+}
+
+func (d hiccup) Commit(ctx context.Context, b session.Batch) error {
+	if len(b.Events) > 0 && b.Events[0].Type == event.TypeActionResult && d.left.Add(-1) == 0 {
+		return errors.New("disk full")
+	}
+	return d.Driver.Commit(ctx, b)
+}
+
+// A result that cannot be recorded does not cut off the calls beside it: theirs are recorded, and only one outcome is unknown.
+func TestResultThatIsLostLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, runs := newStorage(), &counted{}
+		d := hiccup{s.sessions, &atomic.Int64{}}
+		d.left.Store(1)
+		wait := bdk.NamedTool{Name: "wait", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Wait."},
+			func(ctx context.Context, call *bdk.Call, in addInput) (string, error) {
+				runs.run(call.ID)
+				select {
+				case <-time.After(time.Duration(in.A) * time.Second):
+					return "done", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})}
+		f := &fake{answers: [][]model.Delta{{call(0, "wait", `{"a":1,"b":0}`), call(1, "wait", `{"a":5,"b":0}`), finish(model.FinishToolCalls)}, hello}}
+		e := newEngine(t, config{storage: storage{d, s.claims}, models: f.named(), tools: []bdk.NamedTool{wait}})
+		ref, _ := start(t, e, "go")
+		if _, err := e.Step(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "disk full") {
+			t.Fatalf("Step = %v; want the fault of the storage", err)
+		}
+		step(t, e, ref)
+		results := f.requests[1].Messages[2].Results
+		if !strings.Contains(results[0].Output, "outcome unknown") || results[1].Output != "done" || len(runs.runs) != 2 {
+			t.Errorf("results = %+v after %d runs", results, len(runs.runs))
+		}
+	})
+}
+
+// A turn whose session is gone has ended: a runner must not try it for ever.
+func TestTurnOfASessionThatIsGone(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, config{script: "rules: [{text: ok}]"})
+	ref := turn.Ref{SessionID: "ses_gone", TurnID: "turn_gone"}
+	step(t, e, ref)
+	if err := e.Fail(t.Context(), ref, "gave up"); err != nil {
+		t.Errorf("Fail = %v", err)
 	}
 }

@@ -139,7 +139,7 @@ const maxFails = 64
 func (e *Engine) Fail(ctx context.Context, ref turn.Ref, message string) error {
 	for range maxFails {
 		w, err := e.deps.Sessions.Open(ctx, ref.SessionID, ref.TurnID)
-		if errors.Is(err, session.ErrFenced) {
+		if over(err) {
 			return nil
 		}
 		if err == nil {

@@ -144,7 +144,7 @@ func TestPriceLimit(t *testing.T) {
 }
 
 // failing is a runner that is out of order.
-type failing struct{ idle }
+type failing struct{}
 
 func (failing) Start(context.Context, turn.Ref) error { return errors.New("no room") }
 func (failing) Stop(context.Context, turn.Ref) error  { return errors.New("no room") }
@@ -160,5 +160,30 @@ func TestAcceptedMeansRecorded(t *testing.T) {
 	}
 	if stopped, err := e.Stop(t.Context(), ref2.SessionID, ""); err != nil || stopped != ref2.TurnID {
 		t.Errorf("Stop = %q, %v", stopped, err)
+	}
+}
+
+// A task session ends with its turn, and says how.
+func TestTaskSessionEndsWithItsTurn(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"rules: [{text: ok}]":               "turn.completed session.completed completed",
+		"rules: [{error: {kind: invalid}}]": "turn.failed session.failed failed",
+	} {
+		s := newStorage()
+		e := newEngine(t, config{storage: s, script: script})
+		acc, err := e.Start(t.Context(), session.Start{Owner: "local", Message: "do it", Mode: session.Task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step(t, e, turn.Ref{SessionID: acc.SessionID, TurnID: acc.TurnID})
+		row, err := e.Sessions().Get(t.Context(), acc.SessionID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := types(events(t, s.sessions, acc.SessionID))
+		if got := strings.Join(append(log[len(log)-2:], row.Ended), " "); got != want {
+			t.Errorf("%s ends with %s; want %s", script, got, want)
+		}
 	}
 }

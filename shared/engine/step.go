@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/turn"
@@ -31,7 +32,7 @@ var errTurnTime = errors.New("the turn took too long")
 func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 	out, err := e.step(ctx, ref)
 	switch {
-	case errors.Is(err, session.ErrFenced):
+	case over(err):
 		return turn.Done, nil
 	case errors.Is(err, errUnreadable):
 		out, err = turn.Done, e.Fail(ctx, ref, err.Error())
@@ -40,6 +41,11 @@ func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		return "", fmt.Errorf("running turn %s of session %s: %w", ref.TurnID, ref.SessionID, err)
 	}
 	return out, nil
+}
+
+// over reports whether an error says that a turn is not to be run any more: it was ended, or its session is gone.
+func over(err error) bool {
+	return errors.Is(err, session.ErrFenced) || bdkerr.CodeOf(err) == bdkerr.NotFound
 }
 
 func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {

@@ -159,8 +159,10 @@ func (t *transcript) closeCalls() {
 	for i, c := range p.Calls {
 		r, ok := p.Results[c.CallID]
 		if !ok {
-			r = model.Result{CallID: c.CallID, Name: c.ToolName, IsError: true,
-				Output: "The turn was stopped before this call had a result. Its outcome is unknown."}
+			r = model.Result{
+				CallID: c.CallID, Name: c.ToolName, IsError: true,
+				Output: "The turn was stopped before this call had a result. Its outcome is unknown.",
+			}
 		}
 		results[i] = r
 	}

@@ -102,9 +102,9 @@ func (a *author) writeStep() bool {
 		if a.IntN(8) == 0 {
 			return true
 		}
-		out, _ := json.Marshal(a.text())
-		if a.IntN(3) == 0 {
-			out = a.json()
+		out := a.json()
+		if a.IntN(3) != 0 {
+			out = json.RawMessage(`"a\u0000 \"<&> ` + strings.Repeat("é", a.IntN(300)) + `"`)
 		}
 		a.write(event.ActionResult{CallID: calls[i].CallID, ToolName: calls[i].ToolName, Output: out, IsError: a.IntN(2) == 0})
 	}
