@@ -8,8 +8,13 @@ import (
 	"github.com/bdk-lambda/bdk/shared/session"
 )
 
-// The cost of a snapshot is worth it when at least snapshotEvents events follow the one before.
-const snapshotEvents = 128
+// A snapshot is taken when at least snapshotEvents events follow the one before, or one for every snapshotBytes of the
+// conversation if that is more: so writing it costs little beside the events, and what is left to read does not grow with
+// the log, because compaction bounds the conversation.
+const (
+	snapshotEvents = 128
+	snapshotBytes  = 256
+)
 
 // load returns the transcript of a session up to some event: from the cache, the latest snapshot, or empty.
 func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, error) {
@@ -28,11 +33,10 @@ func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, 
 	return t, nil
 }
 
-// keep caches the transcript and, once enough has happened since the last one, stores a snapshot. What a snapshot costs
-// grows with the conversation, so it is taken the more rarely the longer that is.
+// keep caches the transcript and, once enough has happened since the last one, stores a snapshot.
 func (e *Engine) keep(ctx context.Context, r *run) {
 	t := r.t
-	if since := t.Next - t.kept; since >= max(snapshotEvents, t.kept/2) {
+	if since := t.Next - t.kept; since >= int64(max(snapshotEvents, t.Bytes/snapshotBytes)) {
 		snap, err := freeze(t)
 		if err == nil {
 			err = e.deps.Sessions.PutSnapshot(ctx, r.ref.SessionID, snap)

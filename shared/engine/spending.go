@@ -25,10 +25,19 @@ func (s *spending) add(u event.Usage, modelID string) {
 
 // cost returns what it cost, nil if that is not known.
 func (s *spending) cost() *event.Cost {
+	usd := s.total()
+	if usd == nil {
+		return nil
+	}
+	return &event.Cost{TotalUSD: *usd, Model: s.Model}
+}
+
+func (s *spending) total() *float64 {
 	if s.Unpriced || s.Model == "" {
 		return nil
 	}
-	return &event.Cost{TotalUSD: s.USD, Model: s.Model}
+	usd := s.USD
+	return &usd
 }
 
 // Cost is what a session used, turn by turn.
@@ -51,7 +60,6 @@ type TurnCost struct {
 func (e *Engine) Cost(ctx context.Context, id string) (Cost, error) {
 	var c Cost
 	var t transcript
-	var turns []spending
 	cursor := e.deps.Sessions.Cursor(id, 0)
 	defer cursor.Close()
 	for {
@@ -60,28 +68,28 @@ func (e *Engine) Cost(ctx context.Context, id string) (Cost, error) {
 			return Cost{}, err
 		}
 		if len(events) == 0 {
-			return c.total(turns, t.Spent), nil
+			c.Usage, c.TotalUSD = t.Spent.Usage, t.Spent.total()
+			return c, nil
 		}
 		for _, ev := range events {
 			if err := t.fold(ev); err != nil {
 				return Cost{}, err
 			}
-			turns = c.note(ev, &t, turns)
+			c.note(ev, &t)
 		}
 	}
 }
 
 // note takes down what an event, folded into t, says about a turn.
-func (c *Cost) note(ev event.Event, t *transcript, turns []spending) []spending {
+func (c *Cost) note(ev event.Event, t *transcript) {
 	if ev.Type == event.TypeMessageReceived {
 		c.Turns = append(c.Turns, TurnCost{TurnID: ev.TurnID, Status: "running"})
-		return append(turns, spending{})
 	}
-	if len(turns) == 0 || ev.TurnID != t.Turn.ID {
-		return turns
+	if len(c.Turns) == 0 || ev.TurnID != t.Turn.ID {
+		return
 	}
-	last := &c.Turns[len(turns)-1]
-	turns[len(turns)-1] = t.Turn.Spent
+	last, spent := &c.Turns[len(c.Turns)-1], t.Turn.Spent
+	last.Usage, last.Model, last.TotalUSD = spent.Usage, spent.Model, spent.total()
 	switch ev.Type {
 	case event.TypeTurnCompleted:
 		last.Status = "completed"
@@ -92,20 +100,4 @@ func (c *Cost) note(ev event.Event, t *transcript, turns []spending) []spending 
 		}
 	default:
 	}
-	return turns
-}
-
-func (c *Cost) total(turns []spending, all spending) Cost {
-	for i, s := range turns {
-		c.Turns[i].Usage, c.Turns[i].Model, c.Turns[i].TotalUSD = s.Usage, s.Model, s.usd()
-	}
-	c.Usage, c.TotalUSD = all.Usage, all.usd()
-	return *c
-}
-
-func (s *spending) usd() *float64 {
-	if s.Unpriced || s.Model == "" {
-		return nil
-	}
-	return &s.USD
 }
