@@ -92,13 +92,17 @@ func New(opts Options) *Runner {
 }
 
 // Serve begins to run turns with step, recovers those that no living process runs, and returns. Turns run until Close, whatever
-// becomes of ctx, whose values they see. fail ends a turn that cannot be finished.
+// becomes of ctx, whose values they see. fail ends a turn that cannot be finished. A runner that was closed serves nothing.
 func (r *Runner) Serve(ctx context.Context, step turn.Step, fail func(context.Context, turn.Ref, string) error) {
 	base, cancel := context.WithCancel(turn.WithYield(context.WithoutCancel(ctx), r.yielding.Load))
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		cancel()
+		return
+	}
 	r.base, r.cancel, r.step, r.fail = base, cancel, step, fail
 	r.dispatch()
-	r.mu.Unlock()
 	r.loops.Go(func() { r.every(base, r.ended, r.opts.Sweep, r.recover) })
 	r.loops.Go(func() { r.every(base, base.Done(), r.opts.Lease/3, r.renew) }) // turns that come to their end need it too
 }

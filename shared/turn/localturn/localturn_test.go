@@ -457,6 +457,22 @@ func TestStartBeforeServe(t *testing.T) {
 	})
 }
 
+// A process that is told to end before it was ready takes no turn.
+func TestServeAfterClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		boot(driver, "dead", nil).accept(t)
+		p := boot(driver, "self", func(o *localturn.Options) { o.Alive = func(string) bool { return false } })
+		p.runner.Close(t.Context())
+		p.serve(t, func(context.Context, turn.Ref) (turn.Outcome, error) {
+			t.Error("a turn ran")
+			return turn.Done, nil
+		})
+		time.Sleep(10 * time.Minute)
+	})
+}
+
 // A fault of the storage does not end the turn: it is tried until it works, ever more rarely.
 func TestErrorsAreTriedAgain(t *testing.T) {
 	t.Parallel()
