@@ -36,7 +36,7 @@ func (r *run) tokens(messages int) int64 { return int64(r.fixed+messages) / byte
 // crowded reports whether the next request would not fit.
 func (r *run) crowded() bool { return r.t.Bytes > r.space() }
 
-// compact replaces the older part of a conversation that takes up space bytes or more by a summary. The summary gets up to a
+// compact replaces the older part of a conversation that takes up space bytes or more by a summary, so that it takes up less. The summary gets up to a
 // quarter of the space, the messages that stay get one, and half is free again. It returns errNoRoom if that cannot be done.
 func (r *run) compact(ctx context.Context, space int) error {
 	share := space / 4
@@ -59,7 +59,7 @@ func (r *run) compact(ctx context.Context, space int) error {
 	for _, m := range kept {
 		after += sizeOf(m)
 	}
-	if after >= r.t.Bytes || after > space {
+	if after >= space {
 		return errNoRoom
 	}
 	done.AfterTokens = r.tokens(after)

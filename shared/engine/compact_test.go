@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,12 +125,12 @@ func TestNoModelIsAskedWhenNothingFits(t *testing.T) {
 	}
 }
 
-// A turn that alone is larger than the context is compacted on its way.
+// A turn that alone is larger than the context is compacted on its way: what is not summarized stays, whole calls only.
 func TestTurnLargerThanTheContext(t *testing.T) {
 	t.Parallel()
 	s, m := newStorage(), &narrow{reads: 35_000 * 4, calls: 20}
 	e := newEngine(t, config{
-		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(60_000)},
+		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(14_000)},
 		agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000},
 	})
 	ref, _ := start(t, e, "go")
@@ -139,6 +140,14 @@ func TestTurnLargerThanTheContext(t *testing.T) {
 		t.Errorf("%d results, %d summaries: %v", len(find[event.ActionResult](t, log)), m.summary, types(log))
 	}
 	checkPairs(t, m.asked)
+	for i, c := range find[event.ContextCompacted](t, log) {
+		j := slices.IndexFunc(m.asked, func(r *model.Request) bool {
+			return strings.HasPrefix(r.Messages[0].Text, "Summary") && len(r.Messages) == 1+c.Kept && c.Kept > 0
+		})
+		if j < 0 {
+			t.Fatalf("no request has the %d messages that compaction %d kept", c.Kept, i)
+		}
+	}
 }
 
 // A summary is worth some patience, and the fallback's is as good. Only when no model writes one the text is cut.
@@ -188,7 +197,8 @@ func TestStopDuringASummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := stuck{make(chan struct{}), make(chan struct{})}
 		defer close(m.release)
-		e := newEngine(t, config{models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, agent: bdk.Agent{ContextTokens: 4000, MaxOutputTokens: 100}})
+		s := newStorage()
+		e := newEngine(t, config{storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, agent: bdk.Agent{ContextTokens: 4000, MaxOutputTokens: 100}})
 		ref, _ := start(t, e, strings.Repeat("word ", 10_000))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("stopped")
@@ -196,6 +206,9 @@ func TestStopDuringASummary(t *testing.T) {
 		begin := time.Now()
 		if _, err := e.Step(ctx, ref); !errors.Is(err, stop) || time.Since(begin) != time.Second {
 			t.Errorf("Step = %v after %s; want it stopped after a second", err, time.Since(begin))
+		}
+		if log := events(t, s.sessions, ref.SessionID); len(find[event.ContextCompacted](t, log)) != 0 {
+			t.Error("the conversation was cut because the turn was stopped")
 		}
 	})
 }

@@ -403,18 +403,8 @@ func TestResultThatIsLostLeavesOthersAlone(t *testing.T) {
 		s, runs := newStorage(), &counted{}
 		d := hiccup{s.sessions, &atomic.Int64{}}
 		d.left.Store(1)
-		wait := bdk.NamedTool{Name: "wait", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Wait."},
-			func(ctx context.Context, call *bdk.Call, in addInput) (string, error) {
-				runs.run(call.ID)
-				select {
-				case <-time.After(time.Duration(in.A) * time.Second):
-					return "done", nil
-				case <-ctx.Done():
-					return "", ctx.Err()
-				}
-			})}
-		f := &fake{answers: [][]model.Delta{{call(0, "wait", `{"a":1,"b":0}`), call(1, "wait", `{"a":5,"b":0}`), finish(model.FinishToolCalls)}, hello}}
-		e := newEngine(t, config{storage: storage{d, s.claims}, models: f.named(), tools: []bdk.NamedTool{wait}})
+		f := &fake{answers: [][]model.Delta{{call(0, "sleep", `{"a":1,"b":0}`), call(1, "sleep", `{"a":5,"b":0}`), finish(model.FinishToolCalls)}, hello}}
+		e := newEngine(t, config{storage: storage{d, s.claims}, models: f.named(), tools: []bdk.NamedTool{sleeps(runs)}})
 		ref, _ := start(t, e, "go")
 		if _, err := e.Step(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Fatalf("Step = %v; want the fault of the storage", err)

@@ -462,10 +462,15 @@ func TestConversationThatCannotFit(t *testing.T) {
 	}
 }
 
-// counting counts the events that are read.
+// counting counts the events that are read and the snapshots that are written.
 type counting struct {
 	session.Driver
-	events atomic.Int64
+	events, snapshots atomic.Int64
+}
+
+func (c *counting) PutSnapshot(ctx context.Context, id string, s session.Snapshot) error {
+	c.snapshots.Add(1)
+	return c.Driver.PutSnapshot(ctx, id, s)
 }
 
 func (c *counting) Events(ctx context.Context, id string, from int64, limit int) ([]event.Event, error) {
@@ -478,7 +483,8 @@ func (c *counting) Events(ctx context.Context, id string, from int64, limit int)
 func TestTurnReadsSnapshotAndTailOnly(t *testing.T) {
 	t.Parallel()
 	s := newStorage()
-	e := newEngine(t, config{storage: s, script: "rules: [{text: ok}]"})
+	before := &counting{Driver: s.sessions}
+	e := newEngine(t, config{storage: storage{before, s.claims}, script: "rules: [{text: ok}]"})
 	ref, acc := start(t, e, "hi")
 	step(t, e, ref)
 	for range 400 {
@@ -494,6 +500,9 @@ func TestTurnReadsSnapshotAndTailOnly(t *testing.T) {
 	step(t, fresh, ref)
 	if got := c.events.Load(); got > 160 {
 		t.Errorf("a turn read %d of %d events; want the last 128 at most and its own", got, total)
+	}
+	if got, again := before.snapshots.Load(), c.snapshots.Load(); got < 10 || got > int64(total/128) || again != 0 {
+		t.Errorf("%d snapshots of %d events, and %d more after one turn; want one for every 128 at most", got, total, again)
 	}
 	if got := len(f.requests[0].Messages); got != 2*401+1 {
 		t.Errorf("the model saw %d messages; want %d", got, 2*401+1)
@@ -602,4 +611,123 @@ func TestFailEndsATurnOnce(t *testing.T) {
 	if got := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID)); len(got) != 1 || got[0].Message != "gave up" {
 		t.Errorf("turn.failed = %+v", got)
 	}
+}
+
+// A call that was made again is forgotten once it succeeded: neither its restart nor its reasoning comes up again.
+func TestRestartIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newStorage(), &counted{}
+		think := func(rest ...model.Delta) []model.Delta {
+			return append([]model.Delta{{Reasoning: "hm"}, {Signature: "sig"}, {Text: "so"}}, rest...)
+		}
+		f := &fake{
+			answers: [][]model.Delta{think(finish(model.FinishStop)), think(call(0, "add", `{"a":1,"b":1}`), finish(model.FinishToolCalls)), hello},
+			errs:    map[int]error{0: &model.Error{Kind: model.Unavailable, Message: "cut"}},
+		}
+		e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{c.tool("add", bdk.Read)}})
+		ref, _ := start(t, e, "go")
+		step(t, e, ref)
+		log := events(t, s.sessions, ref.SessionID)
+		if got := find[event.StepRestarted](t, log); len(got) != 1 || got[0].Step != 1 {
+			t.Errorf("step.restarted = %+v; want one of the first step", got)
+		}
+		if got := f.requests[2].Messages[1]; len(got.Reasoning) != 1 || got.Text != "so" {
+			t.Errorf("the answer is kept as %+v", got)
+		}
+	})
+}
+
+// A lot of text in no time is not held back, nor written piece by piece.
+func TestManyDeltasAtOnceAreGatheredBySize(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorage()
+		var answer []model.Delta
+		for range 1000 {
+			answer = append(answer, model.Delta{Text: "0123456789"})
+		}
+		e := newEngine(t, config{storage: s, models: (&fake{answers: [][]model.Delta{append(answer, finish(model.FinishStop))}}).named()})
+		ref, _ := start(t, e, "hi")
+		step(t, e, ref)
+		if n := len(find[event.MessageAppended](t, events(t, s.sessions, ref.SessionID))); n < 11 || n > 13 {
+			t.Errorf("%d deltas of 10,000 bytes; want one for each 900", n)
+		}
+	})
+}
+
+// sleeps is a write tool that takes A seconds unless its context ends.
+func sleeps(c *counted) bdk.NamedTool {
+	return bdk.NamedTool{Name: "sleep", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Sleep."},
+		func(ctx context.Context, call *bdk.Call, in addInput) (string, error) {
+			c.run(call.ID)
+			select {
+			case <-time.After(time.Duration(in.A) * time.Second):
+				return "done", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})}
+}
+
+func TestParallelToolsBoundsCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var answer []model.Delta
+		for i := range 10 {
+			answer = append(answer, call(i, "sleep", `{"a":1,"b":0}`))
+		}
+		f := &fake{answers: [][]model.Delta{append(answer, finish(model.FinishToolCalls)), hello}}
+		e := newEngine(t, config{models: f.named(), tools: []bdk.NamedTool{sleeps(&counted{})}, agent: bdk.Agent{Limits: bdk.Limits{ParallelTools: 3}}})
+		ref, _ := start(t, e, "go")
+		begin := time.Now()
+		step(t, e, ref)
+		if took := time.Since(begin); took != 4*time.Second {
+			t.Errorf("ten calls of a second took %s, three at a time; want 4s", took)
+		}
+	})
+}
+
+// What a tool says because it was cut off is no result of its call.
+func TestCallThatIsCutOffHasNoResult(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorage()
+		f := &fake{answers: [][]model.Delta{{call(0, "sleep", `{"a":60,"b":0}`), finish(model.FinishToolCalls)}, hello}}
+		e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{sleeps(&counted{})}})
+		ref, _ := start(t, e, "go")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.Step(ctx, ref); err == nil {
+			t.Error("a step that is cut off has no error")
+		}
+		if got := find[event.ActionResult](t, events(t, s.sessions, ref.SessionID)); len(got) != 0 {
+			t.Errorf("results = %+v; want none", got)
+		}
+		step(t, e, ref)
+		if got := f.requests[1].Messages[2].Results[0].Output; !strings.Contains(got, "outcome unknown") {
+			t.Errorf("the model reads %q", got)
+		}
+	})
+}
+
+// When one call finds out that the turn was ended elsewhere, the others end at once.
+func TestCallsEndWhenTheTurnWasEndedElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorage()
+		f := &fake{answers: [][]model.Delta{{call(0, "sleep", `{"a":2,"b":0}`), call(1, "sleep", `{"a":500,"b":0}`), finish(model.FinishToolCalls)}, hello}}
+		e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{sleeps(&counted{})}})
+		ref, _ := start(t, e, "go")
+		time.AfterFunc(time.Second, func() {
+			if _, err := newEngine(t, config{storage: s, models: f.named()}).Stop(t.Context(), ref.SessionID, ref.TurnID); err != nil {
+				t.Error(err)
+			}
+		})
+		begin := time.Now()
+		step(t, e, ref)
+		if took := time.Since(begin); took != 2*time.Second {
+			t.Errorf("Step took %s; want the two seconds until the first call ended", took)
+		}
+	})
 }

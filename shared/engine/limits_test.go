@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -185,5 +188,52 @@ func TestTaskSessionEndsWithItsTurn(t *testing.T) {
 		if got := strings.Join(append(log[len(log)-2:], row.Ended), " "); got != want {
 			t.Errorf("%s ends with %s; want %s", script, got, want)
 		}
+	}
+}
+
+// noting is a runner that notes what it is told.
+type noting struct {
+	mu    sync.Mutex
+	notes []string
+}
+
+func (n *noting) note(what string, ref turn.Ref) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes = append(n.notes, what+" "+ref.TurnID)
+	return nil
+}
+
+func (n *noting) Start(_ context.Context, ref turn.Ref) error { return n.note("start", ref) }
+func (n *noting) Stop(_ context.Context, ref turn.Ref) error  { return n.note("stop", ref) }
+
+// The runner is told of every turn once, and of every turn that is ended before its time.
+func TestRunnerIsTold(t *testing.T) {
+	t.Parallel()
+	n := &noting{}
+	e := newEngine(t, config{script: "rules: [{text: ok}]", runner: n})
+	var first session.Accepted
+	for range 2 {
+		var err error
+		if first, err = e.Start(t.Context(), session.Start{Owner: "local", Message: "hi", Key: session.RequestKey{Name: "k"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var second session.Accepted
+	for range 2 {
+		var err error
+		again := session.Message{SessionID: first.SessionID, Owner: "local", Token: first.Token, Text: "again", Key: session.RequestKey{Name: "l"}}
+		if second, err = e.Send(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if _, err := e.Stop(t.Context(), first.SessionID, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"start " + first.TurnID, "stop " + first.TurnID, "start " + second.TurnID, "stop " + second.TurnID}
+	if d := cmp.Diff(want, n.notes); d != "" {
+		t.Error(d)
 	}
 }

@@ -95,7 +95,7 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 			return turn.Continue, nil
 		}
 		err := r.next(bounded)
-		if errors.Is(context.Cause(bounded), errTurnTime) && !errors.Is(err, session.ErrFenced) && !r.t.Turn.Ended {
+		if errors.Is(context.Cause(bounded), errTurnTime) && !r.t.Turn.Ended {
 			err = r.fail(ctx, fmt.Sprintf("limit reached: the turn ran for %s (TurnTime)", r.project.Agent.Limits.TurnTime))
 		}
 		if err != nil {

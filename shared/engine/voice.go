@@ -71,7 +71,7 @@ func (v *voice) wait(now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case waiting == 0 && len(v.out) == 0:
 		return 0, false
-	case v.wrote.IsZero() || waiting >= deltaBytes || len(v.out) > 0:
+	case waiting >= deltaBytes || len(v.out) > 0:
 		return 0, true
 	}
 	return max(0, deltaEvery-now.Sub(v.wrote)), true
