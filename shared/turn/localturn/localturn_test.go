@@ -496,3 +496,119 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// claims is a driver that counts changes of rows alone, which is what a lease costs.
+type claims struct {
+	session.Driver
+	n *atomic.Int64
+}
+
+func (d claims) Commit(ctx context.Context, b session.Batch) error {
+	if len(b.Events) == 0 {
+		d.n.Add(1)
+	}
+	return d.Driver.Commit(ctx, b)
+}
+
+// A short turn costs no lease beyond the one it was accepted with, however often this process looks at it.
+func TestShortTurnsCostNoRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &atomic.Int64{}
+		p := boot(claims{memsession.New(), n}, "self", nil)
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			time.Sleep(10 * time.Second)
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		time.Sleep(15 * time.Second) // so that leases are looked after while the turn runs
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := n.Load(); got != 0 {
+			t.Errorf("the row was changed %d times for its lease; want never", got)
+		}
+	})
+}
+
+// A turn that went to another process comes back when that one dies.
+func TestTurnThatWasTakenComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		p := boot(driver, "self", nil)
+		var runs atomic.Int64
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			if runs.Add(1) == 1 {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+		})
+		ref := p.accept(t)
+		if err := p.runner.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		other := session.New(driver, session.Options{Holder: "other", Lease: time.Minute})
+		row, err := other.Get(t.Context(), ref.SessionID)
+		if err == nil {
+			err = other.Claim(t.Context(), row)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if row, err = other.Get(t.Context(), ref.SessionID); err != nil || row.Turn.ID != "" || runs.Load() != 2 {
+			t.Errorf("row = %+v, %v after %d runs; want it finished in a second run", row, err, runs.Load())
+		}
+	})
+}
+
+// Errors with progress between them do not add up to long pauses.
+func TestProgressResetsThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		var steps int
+		begin, done := time.Now(), make(chan time.Duration, 1)
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			switch steps++; {
+			case steps == 40:
+				done <- time.Since(begin)
+				return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+			case steps%2 == 0:
+				return turn.Continue, nil
+			}
+			return "", errors.New("hiccup")
+		})
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-done; took > 2*time.Second {
+			t.Errorf("20 hiccups took %s", took)
+		}
+	})
+}
+
+// A process that dies with many turns leaves none behind.
+func TestAllTurnsOfADeadProcessAreFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const turns = 450
+		driver := memsession.New()
+		dead := boot(driver, "dead", nil)
+		for range turns {
+			dead.accept(t)
+		}
+		heir := boot(driver, "heir", func(o *localturn.Options) { o.Alive = func(h string) bool { return h != "dead" } })
+		var runs atomic.Int64
+		heir.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			runs.Add(1)
+			return turn.Done, end(ctx, heir.sessions, ref, event.TurnCompleted{})
+		})
+		time.Sleep(time.Minute)
+		if n := runs.Load(); n != turns {
+			t.Errorf("%d turns ran; want %d, each once", n, turns)
+		}
+	})
+}
