@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -126,8 +127,10 @@ func (b *bench) of(n int) int {
 	return n
 }
 
-// record keeps a figure.
+// record keeps a figure, to four digits.
 func (b *bench) record(name string, value float64) {
+	text := strconv.FormatFloat(value, 'g', 4, 64)
+	value, _ = strconv.ParseFloat(text, 64) // it was a number
 	b.figures[name] = figure{Value: value, calibration: b.now}
-	fmt.Fprintf(b.progress, "  %-10s %.4g\n", name, value)
+	fmt.Fprintf(b.progress, "  %-12s %g\n", name, value)
 }
