@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,12 +139,17 @@ func TestTurnLargerThanTheContext(t *testing.T) {
 		t.Errorf("%d results, %d summaries: %v", len(find[event.ActionResult](t, log)), m.summary, types(log))
 	}
 	checkPairs(t, m.asked)
-	for i, c := range find[event.ContextCompacted](t, log) {
-		j := slices.IndexFunc(m.asked, func(r *model.Request) bool {
-			return strings.HasPrefix(r.Messages[0].Text, "Summary") && len(r.Messages) == 1+c.Kept && c.Kept > 0
-		})
-		if j < 0 {
-			t.Fatalf("no request has the %d messages that compaction %d kept", c.Kept, i)
+	steps := 0
+	for _, ev := range log {
+		switch ev.Type {
+		case event.TypeMessageCompleted:
+			steps++
+		case event.TypeContextCompacted:
+			c, err := event.Decode[event.ContextCompacted](ev)
+			if got := len(m.asked[steps].Messages); err != nil || c.Kept == 0 || got != 1+c.Kept {
+				t.Errorf("step %d has %d messages after %d were kept, %v", steps+1, got, c.Kept, err)
+			}
+		default:
 		}
 	}
 }
