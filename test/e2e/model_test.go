@@ -13,8 +13,10 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 )
 
-// provider is a server that speaks the protocol of chat completions: to "forever" it answers without end.
+// provider is a server that speaks the protocol of chat completions. To "forever" it answers without end, in words or in
+// silence, to anything else at once.
 type provider struct {
+	silent bool
 	sent   atomic.Int64  // bytes
 	asked  atomic.Int64  // requests
 	closed chan struct{} // closed when the host has given up the endless answer
@@ -35,12 +37,15 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer close(p.closed)
+	piece("on ", "null")
 	for {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-time.After(10 * time.Millisecond):
-			piece("and on ", "null")
+			if !p.silent {
+				piece("and on ", "null")
+			}
 		}
 	}
 }
@@ -49,31 +54,35 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestStopEndsTheProvidersRequest(t *testing.T) {
 	t.Parallel()
 	build(t)
-	const byRoute, byMessage = "by the route", "by a follow-up"
-	for _, name := range []string{byRoute, byMessage} {
+	for name, tc := range map[string]struct{ silent, byMessage bool }{
+		"by the route, while it talks":     {},
+		"by the route, while it is silent": {silent: true},
+		"by a message, while it talks":     {byMessage: true},
+		"by a message, while it is silent": {byMessage: true, silent: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &provider{closed: make(chan struct{})}
+			p := &provider{silent: tc.silent, closed: make(chan struct{})}
 			api := httptest.NewServer(p)
 			t.Cleanup(api.Close)
 			host := serveWith(t, []string{"OPENAI_BASE_URL=" + api.URL + "/v1", "BDK_MODEL=openai:x"}, "--dir", workshop, "--state-root", t.TempDir())
 			s := host.target("workshop").Ann(t).Start("forever")
 			s.Until(event.TypeMessageAppended)
-			if name == byRoute {
+			if tc.byMessage {
+				s.Say("still there?")
+			} else {
 				s.Do("POST", s.Path("/stop"), "")
 				if failed := s.Failed(); failed.Status != event.StatusCancelled {
 					t.Errorf("the turn ended with %+v", failed)
 				}
-			} else {
-				s.Say("still there?")
 			}
 			select {
 			case <-p.closed:
 			case <-time.After(time.Second):
-				t.Error("after a second the provider still answers")
+				t.Fatal("after a second the provider still answers")
 			}
 			sent := p.sent.Load()
-			if name == byRoute {
+			if !tc.byMessage {
 				s.Say("still there?")
 			}
 			s.Completed()
