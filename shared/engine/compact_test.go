@@ -22,6 +22,7 @@ import (
 type narrow struct {
 	reads   int
 	calls   int // of the tool fetch in a turn
+	says    int // bytes of text before a call
 	onAsk   func(summary bool) error
 	mu      sync.Mutex
 	asked   []*model.Request
@@ -57,7 +58,7 @@ func (n *narrow) Stream(_ context.Context, req *model.Request) iter.Seq2[model.D
 		case summary:
 			_ = yield(model.Delta{Text: "SUMMARY"}, nil) && yield(finish(model.FinishStop), nil)
 		case req.Step <= n.calls:
-			_ = yield(call(0, "fetch", fmt.Sprintf(`{"a":%d,"b":0}`, req.Step)), nil) && yield(finish(model.FinishToolCalls), nil)
+			_ = yield(model.Delta{Text: strings.Repeat("x", n.says)}, nil) && yield(call(0, "fetch", fmt.Sprintf(`{"a":%d,"b":0}`, req.Step)), nil) && yield(finish(model.FinishToolCalls), nil)
 		default:
 			_ = yield(model.Delta{Text: "ok"}, nil) && yield(finish(model.FinishStop), nil)
 		}
@@ -127,9 +128,9 @@ func TestNoModelIsAskedWhenNothingFits(t *testing.T) {
 // A turn that alone is larger than the context is compacted on its way: what is not summarized stays, whole calls only.
 func TestTurnLargerThanTheContext(t *testing.T) {
 	t.Parallel()
-	s, m := newStorage(), &narrow{reads: 35_000 * 4, calls: 20}
+	s, m := newStorage(), &narrow{reads: 35_000 * 4, calls: 20, says: 12_000}
 	e := newEngine(t, config{
-		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(14_000)},
+		storage: s, models: []engine.NamedModel{{ID: "anthropic:m", Model: m}}, tools: []bdk.NamedTool{fetch(9000)},
 		agent: bdk.Agent{ContextTokens: 40_000, MaxOutputTokens: 1000},
 	})
 	ref, _ := start(t, e, "go")
