@@ -50,8 +50,8 @@ func measures() []measure {
 		{name: "list ms", group: "clients", what: "page of 100 of 100,000 sessions, p50", unit: "ms", scale: ms},
 		{name: "followup", group: "long", what: "follow-up in a session of 10,000 events against a fresh one, p50", unit: "×", budget: 1.5},
 		{name: "replay", group: "long", what: "full replay of a session of 10,000 events", unit: "events/s", budget: 200_000, more: true, scale: rate},
-		{name: "turn 10,000", group: "long", what: "last 100 of 10,000 turns of one session against the first 100, p50", unit: "×", budget: 1.5},
-		{name: "fresh", group: "long", what: "the same against second turns of fresh sessions", unit: "×", budget: 1.5},
+		{name: "turn 10,000", group: "long", what: "turn 10,000 of a session against turn 1: last 100 against first 100, p50", unit: "×", budget: 1.5},
+		{name: "fresh", group: "long", what: "the same: last 100 against turns of fresh sessions, p50", unit: "×", budget: 1.5},
 	}
 }
 
