@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // calibration says how fast the machine is right now, in milliseconds.
 type calibration struct {
 	Flush float64 `json:"flush"` // to append 4 KiB to a file and have it on the disk
-	CPU   float64 `json:"cpu"`   // for a fixed piece of work
+	CPU   float64 `json:"cpu"`   // for a fixed piece of work on every CPU at once
 }
 
 func calibrate(dir string) (calibration, error) {
@@ -34,9 +37,13 @@ func calibrate(dir string) (calibration, error) {
 		}
 		flushes = append(flushes, time.Since(began))
 	}
-	for range 20 {
+	for range 50 {
 		began := time.Now()
-		if err := work(); err != nil {
+		var g errgroup.Group
+		for range runtime.GOMAXPROCS(0) {
+			g.Go(work)
+		}
+		if err := g.Wait(); err != nil {
 			return calibration{}, fmt.Errorf("calibrating: %w", err)
 		}
 		works = append(works, time.Since(began))
