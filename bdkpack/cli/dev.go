@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,9 +94,12 @@ type dev struct {
 	watch    *watcher.Watcher
 	programs chan supervisor.Program
 
-	started bool   // a program was handed to the supervisor
-	hint    string // what to print when the first program serves; set before it is handed over
-	greeted bool   // it was printed; belongs to notice
+	inputs project.Inputs // of the last build
+	seen   string         // their fingerprint before it; "" if that is not known
+
+	started bool        // a program was handed to the supervisor
+	hint    string      // what to print when the first program serves; set before it is handed over
+	greeted atomic.Bool // it was printed, so there is a good build
 }
 
 func (d *dev) run(ctx context.Context, socket *os.File) error {
@@ -125,7 +130,7 @@ func (d *dev) loop(ctx context.Context) error {
 			fmt.Fprintf(d.io.Err, "%v\n", err)
 			d.keepServing()
 		}
-		changed, err := d.watch.Wait(ctx)
+		changed, err := d.wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -133,28 +138,68 @@ func (d *dev) loop(ctx context.Context) error {
 	}
 }
 
+// wait returns the files that changed, once the program may be another one.
+func (d *dev) wait(ctx context.Context) ([]string, error) {
+	for {
+		changed, err := d.watch.Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for range 3 { // folders may have come to be watched meanwhile
+			if now, _ := d.inputs.Fingerprint(); now == "" || now != d.seen { // "" if it cannot be read, as the build will say
+				return changed, nil
+			}
+			if !d.watchInputs() {
+				break
+			}
+		}
+	}
+}
+
 // rebuild builds and starts a program. Mistakes of the author are shown and no error.
 func (d *dev) rebuild(ctx context.Context) error {
+	began := d.io.Clock.Now()
 	const rounds = 5 // files may appear in folders that are not watched yet: look again once they are
 	for range rounds {
+		before, _ := d.inputs.Fingerprint() // what cannot be read is found out by the build
 		program, ws, err := d.build(ctx)
-		added := ws != nil && d.watchInputs(ws.Inputs)
+		added := false
+		if ws != nil {
+			known := d.inputs
+			d.inputs = d.withScript(ws.Inputs)
+			added = d.watchInputs()
+			if !reflect.DeepEqual(known, d.inputs) {
+				before = ""
+			}
+		}
+		d.seen = before
 		var mistakes exitError
 		switch {
 		case errors.As(err, &mistakes):
 			d.keepServing()
 			return nil
 		case err != nil:
+			d.seen = ""
 			return err
-		case !added || program.Reused:
-			return d.start(ctx, program)
+		case !added:
+			return d.start(ctx, program, began)
 		}
 	}
 	return errors.New("the files change faster than they can be built")
 }
 
-func (d *dev) watchInputs(in project.Inputs) (added bool) {
-	added, err := d.watch.Set(in.Dirs, in.Files)
+// withScript adds the script of the model that the environment names.
+func (d *dev) withScript(in project.Inputs) project.Inputs {
+	if file, ok := strings.CutPrefix(d.io.env("BDK_MODEL"), "scripted:"); ok {
+		if path, err := filepath.Abs(file); err == nil {
+			return in.With(path)
+		}
+	}
+	return in
+}
+
+func (d *dev) watchInputs() (added bool) {
+	added, err := d.watch.Set(d.inputs.Folders(), d.inputs.Matters)
 	if err != nil {
 		fmt.Fprintf(d.io.Err, "some changes will not be seen: %v\n", err)
 	}
@@ -162,14 +207,14 @@ func (d *dev) watchInputs(in project.Inputs) (added bool) {
 }
 
 func (d *dev) keepServing() {
-	if !d.started {
+	if !d.greeted.Load() {
 		fmt.Fprintln(d.io.Err, "waiting for a change")
 		return
 	}
 	fmt.Fprintln(d.io.Err, "the last good build keeps serving")
 }
 
-func (d *dev) start(ctx context.Context, program *maingen.Program) error {
+func (d *dev) start(ctx context.Context, program *maingen.Program, began time.Time) error {
 	c, err := d.opts.config(program)
 	if err != nil {
 		return err
@@ -183,7 +228,7 @@ func (d *dev) start(ctx context.Context, program *maingen.Program) error {
 		d.hint, d.started = d.welcome(program), true
 	}
 	select {
-	case d.programs <- supervisor.Program{Path: program.Path, Env: env}:
+	case d.programs <- supervisor.Program{Path: program.Path, Env: env, Wanted: began}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -194,16 +239,26 @@ func (d *dev) start(ctx context.Context, program *maingen.Program) error {
 func (d *dev) notice(n supervisor.Notice) {
 	switch n.Kind {
 	case supervisor.Ready:
-		fmt.Fprintf(d.io.Err, "ready in %s\n", n.Took.Round(time.Millisecond))
-		if !d.greeted {
+		fmt.Fprintf(d.io.Err, "ready after %s\n", roundly(n.Took))
+		if !d.greeted.Swap(true) {
 			fmt.Fprint(d.io.Out, d.hint)
-			d.greeted = true
 		}
 	case supervisor.Rejected:
 		fmt.Fprintf(d.io.Err, "the new program did not become ready: %v%s\n", n.Err, again(n.Wait))
+		if n.Wait == 0 {
+			d.keepServing()
+		}
 	case supervisor.Crashed:
 		fmt.Fprintf(d.io.Err, "the agent program ended: %v%s\n", n.Err, again(n.Wait))
 	}
+}
+
+// roundly returns a duration without more digits than matter.
+func roundly(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second / 10)
 }
 
 func again(wait time.Duration) string {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -106,6 +107,7 @@ type devRig struct {
 	dir    string
 	url    string
 	screen *screen
+	builds atomic.Int64
 	stop   func() error
 }
 
@@ -138,10 +140,11 @@ func startDev(t *testing.T, text string) *devRig {
 }
 
 func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, error) {
+	r.builds.Add(1)
 	ws := &project.Workspace{
 		Dir:    r.dir,
 		Agents: []project.Agent{{Slug: "demo", Dir: r.dir}},
-		Inputs: project.Inputs{Dirs: []string{filepath.Join(r.dir, "bot")}},
+		Inputs: project.Inputs{Dirs: []string{filepath.Join(r.dir, "bot")}, Trees: []string{filepath.Join(r.dir, "bot")}},
 	}
 	text, err := os.ReadFile(filepath.Join(r.dir, "bot", "agent.go"))
 	switch string(text) {
@@ -199,7 +202,7 @@ func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
 
 	r.edit("two")
 	r.screen.want(t, "bot/agent.go changed")
-	r.screen.want(t, "ready in")
+	r.screen.want(t, "ready after")
 	r.wantAnswer("two")
 
 	r.edit("a mistake")
@@ -214,10 +217,11 @@ func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
 
 	r.edit("does not start")
 	r.screen.want(t, "the new program did not become ready: ")
+	r.screen.want(t, "the last good build keeps serving")
 	r.wantAnswer("two")
 
 	r.edit("three")
-	r.screen.want(t, "ready in")
+	r.screen.want(t, "ready after")
 	r.wantAnswer("three")
 }
 
@@ -263,4 +267,48 @@ func TestDevWithoutAGoodBuildWaitsForAChange(t *testing.T) {
 	r.edit("mended")
 	r.screen.want(t, "demo is served at")
 	r.wantAnswer("mended")
+}
+
+func TestDevWithoutAProgramThatStartsWaitsForAChange(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "does not start")
+	r.screen.want(t, "the new program did not become ready: ")
+	r.screen.want(t, "waiting for a change")
+	r.edit("a mistake")
+	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "waiting for a change")
+	r.edit("mended")
+	r.screen.want(t, "demo is served at")
+	r.wantAnswer("mended")
+}
+
+// What an agent or its log writes must not make dev build again, least of all for ever.
+func TestDevRestartsForNothingButWhatTheProgramIsBuiltFrom(t *testing.T) {
+	t.Parallel()
+	r := startDev(t, "one")
+	r.screen.want(t, "Ctrl-C stops")
+	bot := filepath.Join(r.dir, "bot")
+	for _, path := range []string{
+		filepath.Join(r.dir, "dev.log"), filepath.Join(r.dir, "README.md"), filepath.Join(r.dir, "out.go"),
+		filepath.Join(bot, "approvals.jsonl"), filepath.Join(bot, ".agent.go.swp"), filepath.Join(bot, "agent.go~"),
+		filepath.Join(bot, ".#agent.go"), filepath.Join(bot, "#agent.go#"), filepath.Join(bot, "agent_test.go"),
+	} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.edit("one") // the same again
+	r.edit("two")
+	r.screen.want(t, "bot/agent.go changed")
+	r.screen.want(t, "ready after")
+	r.wantAnswer("two")
+	if builds := r.builds.Load(); builds != 3 { // the first time twice: once before there was a watch
+		t.Errorf("%d builds, want 3", builds)
+	}
+
+	if err := os.WriteFile(filepath.Join(bot, "notes.md"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.screen.want(t, "bot/notes.md changed")
+	r.screen.want(t, "ready after")
 }

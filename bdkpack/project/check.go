@@ -22,7 +22,7 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 	if err := l.findWorkspace(ctx); err != nil {
 		return err
 	}
-	l.watch(nil, moduleFiles(l.ws.Module))
+	l.watch(Inputs{Files: moduleFiles(l.ws.Module)})
 	var dirs, patterns []string
 	for _, f := range folders {
 		for _, dir := range f.pkgs {
@@ -41,7 +41,7 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 	if err != nil {
 		return err
 	}
-	l.watch(g.sources())
+	l.watch(g.inputs())
 	if !l.requiresBDK(g) {
 		return nil
 	}
@@ -59,9 +59,10 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 }
 
 // watch adds inputs.
-func (l *loader) watch(dirs, files []string) {
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dirs...)
-	l.ws.Inputs.Files = append(l.ws.Inputs.Files, files...)
+func (l *loader) watch(more Inputs) {
+	in := &l.ws.Inputs
+	in.Dirs, in.Trees, in.Parents = append(in.Dirs, more.Dirs...), append(in.Trees, more.Trees...), append(in.Parents, more.Parents...)
+	in.Embeds, in.Files = append(in.Embeds, more.Embeds...), append(in.Files, more.Files...)
 }
 
 func (l *loader) findWorkspace(ctx context.Context) error {

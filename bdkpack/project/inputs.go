@@ -14,21 +14,142 @@ import (
 	"strings"
 )
 
-// Inputs are the files that a workspace's program is built from. Paths are absolute and sorted.
+// Inputs are the files that a workspace's program is built from. Paths are absolute and sorted. Tests and names that begin
+// with a dot or an underscore never matter in a directory.
 type Inputs struct {
-	// Dirs are directories whose entries and Go sources matter, without what is below them: the agents' folders and
-	// every package of the main module, or of a module replaced by a local folder, that the program imports.
+	// Dirs are the directories of Go packages, without what is below them: every package of the main module, or of a
+	// module replaced by a local folder, that the program imports. Their Go sources matter.
 	Dirs []string `json:"dirs"`
 
-	// Files matter as a whole: instructions, go.mod, go.sum, go.work, embedded files. Some may not exist.
+	// Trees are bot/ or agent/ of each agent and the folders below. Which folders, Go files and Markdown files are in them
+	// matters.
+	Trees []string `json:"trees"`
+
+	// Parents are folders of agents. Which of the folders in them are agents matters.
+	Parents []string `json:"parents,omitempty"`
+
+	// Embeds are patterns of embedded files. Which files match matters.
+	Embeds []string `json:"embeds,omitempty"`
+
+	// Files matter as a whole: instructions, scripts of models, go.mod, go.sum, go.work, embedded files. Some may not
+	// exist, of those that are directories matters only that they exist.
 	Files []string `json:"files"`
 }
 
 // sorted returns the inputs in order, each once.
 func (in Inputs) sorted() Inputs {
-	slices.Sort(in.Dirs)
-	slices.Sort(in.Files)
-	return Inputs{Dirs: slices.Compact(in.Dirs), Files: slices.Compact(in.Files)}
+	for _, list := range []*[]string{&in.Dirs, &in.Trees, &in.Parents, &in.Embeds, &in.Files} {
+		*list = slices.Clone(*list)
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return in
+}
+
+// With returns the inputs and one more file.
+func (in Inputs) With(file string) Inputs {
+	in.Files = append(slices.Clone(in.Files), file)
+	return in.sorted()
+}
+
+// Folders returns the folders in which something may happen that matters, some of which may not exist.
+func (in Inputs) Folders() []string {
+	all := slices.Concat(in.Dirs, in.Trees, in.Parents)
+	for _, file := range slices.Concat(in.Files, in.Embeds) {
+		all = append(all, filepath.Dir(file))
+	}
+	for _, parent := range in.Parents {
+		for _, child := range children(parent) {
+			all = append(all, child, filepath.Join(child, "agent"))
+		}
+	}
+	for _, pattern := range in.Embeds {
+		_ = walkEmbedded(pattern, func(path string, dir bool) { // what cannot be read is said by the fingerprint
+			if dir {
+				all = append(all, path)
+			}
+		})
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Matters says whether the fingerprint may be another one after something happened to a path, which is absolute.
+func (in Inputs) Matters(path string) bool {
+	has := func(list []string, path string) bool {
+		_, found := slices.BinarySearch(list, path)
+		return found
+	}
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	switch {
+	case has(in.Files, path) || has(in.Trees, path) || has(in.Dirs, path):
+		return true
+	case hidden(name) || strings.HasSuffix(name, "_test.go"):
+		return false
+	case has(in.Dirs, dir) && isSource(name):
+		return true
+	case has(in.Trees, dir) && (isSource(name) || isMarkdown(name) || isDir(path)):
+		return true
+	}
+	return in.mayMakeAgent(path) || in.mayBeEmbedded(path)
+}
+
+// mayMakeAgent says whether a path decides if a folder is an agent.
+func (in Inputs) mayMakeAgent(path string) bool {
+	if !slices.Contains(append(rootNames(), "bot", "agent"), filepath.Base(path)) && !isDir(path) {
+		return false
+	}
+	for range 3 { // one/bot, one/agent/tools
+		path = filepath.Dir(path)
+		if slices.Contains(in.Parents, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeEmbedded says whether a path, or a folder it is in, matches a pattern.
+func (in Inputs) mayBeEmbedded(path string) bool {
+	for _, pattern := range in.Embeds {
+		for at := path; len(at) >= len(filepath.Dir(pattern)) && at != filepath.Dir(at); at = filepath.Dir(at) {
+			if ok, err := filepath.Match(pattern, at); ok && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// children returns the folders in a folder.
+func children(dir string) []string {
+	entries, _ := os.ReadDir(dir) // what cannot be read has none
+	var all []string
+	for _, e := range entries {
+		if path := filepath.Join(dir, e.Name()); !hidden(e.Name()) && isDir(path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// walkEmbedded calls visit for each file and folder that a pattern embeds.
+func walkEmbedded(pattern string, visit func(path string, dir bool)) error {
+	matches, err := filepath.Glob(pattern)
+	for _, match := range matches {
+		err = errors.Join(err, filepath.WalkDir(match, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case path != match && hidden(e.Name()) && e.IsDir():
+				return fs.SkipDir
+			case path == match || !hidden(e.Name()):
+				visit(path, e.IsDir())
+			}
+			return nil
+		}))
+	}
+	return err
 }
 
 // moduleFiles returns the files that decide which modules are used.
@@ -40,58 +161,97 @@ func moduleFiles(m Module) []string {
 	return []string{filepath.Join(m.Dir, "go.mod"), filepath.Join(m.Dir, "go.sum"), filepath.Join(m.Dir, "vendor", "modules.txt"), work, work + ".sum"}
 }
 
-// sources returns the packages whose sources may change, and which of their files matter beside sources.
-func (g graph) sources() (dirs, files []string) {
+// inputs returns the packages whose sources may change, and which of their files matter beside sources.
+func (g graph) inputs() Inputs {
+	var in Inputs
 	for _, p := range g {
 		if !p.local() || p.Dir == "" {
 			continue
 		}
-		dirs, files = append(dirs, p.Dir), append(files, p.Module.GoMod)
+		in.Dirs, in.Files = append(in.Dirs, p.Dir), append(in.Files, p.Module.GoMod)
 		for _, name := range p.EmbedFiles {
-			files = append(files, filepath.Join(p.Dir, name))
+			in.Files = append(in.Files, filepath.Join(p.Dir, name))
+		}
+		for _, pattern := range p.EmbedPatterns {
+			in.Embeds = append(in.Embeds, filepath.Join(p.Dir, filepath.FromSlash(strings.TrimPrefix(pattern, "all:"))))
 		}
 	}
-	return dirs, files
+	return in
 }
 
-// Fingerprint returns a hash of the contents of the inputs. Whatever changes the program or its diagnostics changes it,
-// the go command and its settings left aside.
+// Fingerprint returns a hash of the inputs. Whatever changes the program changes it, the go command and its settings left
+// aside.
 func (in Inputs) Fingerprint() (string, error) {
 	h := sha256.New()
+	var errs []error
 	for _, dir := range in.Dirs {
-		if err := hashDir(h, dir); err != nil {
-			return "", fmt.Errorf("reading what the program is built from: %w", err)
+		errs = append(errs, hashDir(h, dir))
+	}
+	for _, dir := range in.Trees {
+		errs = append(errs, hashTree(h, dir))
+	}
+	for _, parent := range in.Parents {
+		for _, child := range children(parent) {
+			if root, _ := agentRoot(child); root != "" {
+				fmt.Fprintf(h, "agent %q %s\n", child, root)
+			}
 		}
 	}
+	for _, pattern := range in.Embeds {
+		errs = append(errs, walkEmbedded(pattern, func(path string, dir bool) {
+			if !dir {
+				fmt.Fprintf(h, "embedded %q\n", path)
+			}
+		}))
+	}
 	for _, file := range in.Files {
-		if err := hashFile(h, file); err != nil {
-			return "", fmt.Errorf("reading what the program is built from: %w", err)
-		}
+		errs = append(errs, hashFile(h, file))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", fmt.Errorf("reading what the program is built from: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashDir hashes a directory's entries and its sources.
+// hashDir hashes the sources in a directory.
 func hashDir(h hash.Hash, dir string) error {
+	return eachEntry(dir, func(path string, e fs.DirEntry) error {
+		if !isSource(e.Name()) {
+			return nil
+		}
+		fmt.Fprintf(h, "source %q %v\n", path, e.Type())
+		return hashFile(h, path)
+	})
+}
+
+// hashTree hashes the names in a folder of an agent.
+func hashTree(h hash.Hash, dir string) error {
+	return eachEntry(dir, func(path string, e fs.DirEntry) error {
+		if folder := isDir(path); folder || isSource(path) || isMarkdown(path) {
+			fmt.Fprintf(h, "entry %q %v %t\n", path, e.Type(), folder)
+		}
+		return nil
+	})
+}
+
+// eachEntry calls visit for what may matter in a directory. One that does not exist has no entries.
+func eachEntry(dir string, visit func(path string, e fs.DirEntry) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fmt.Fprintf(h, "dir %q %t\n", dir, err == nil)
 	for _, e := range entries {
-		name := e.Name()
-		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "_test.go") {
+		if hidden(e.Name()) || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		fmt.Fprintf(h, "entry %q %v\n", name, e.Type())
-		if isSource(name) {
-			if err := hashFile(h, filepath.Join(dir, name)); err != nil {
-				return err
-			}
+		if err := visit(filepath.Join(dir, e.Name()), e); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+func isMarkdown(name string) bool { return strings.EqualFold(filepath.Ext(name), ".md") }
 
 // isSource says whether the go command compiles a file.
 func isSource(name string) bool {
@@ -102,7 +262,8 @@ func isSource(name string) bool {
 	return false
 }
 
-// hashFile hashes a file's contents. A file that does not exist, or a directory, has none.
+// hashFile hashes a file's contents. A file that does not exist, or a directory, has none, but
+// is told apart.
 func hashFile(h hash.Hash, path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +275,12 @@ func hashFile(h hash.Hash, path string) error {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	info, err := f.Stat()
-	if err != nil || info.IsDir() {
+	if err != nil {
 		return err
+	}
+	if info.IsDir() {
+		fmt.Fprintf(h, "directory %q\n", path)
+		return nil
 	}
 	fmt.Fprintf(h, "file %q %d\n", path, info.Size())
 	_, err = io.Copy(h, f)

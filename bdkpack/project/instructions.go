@@ -34,7 +34,7 @@ func (l *loader) checkForms(f *folder) {
 
 // markdownFiles returns the files of instructions/ in name order.
 func (l *loader) markdownFiles(dir string) []string {
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dir)
+	l.watch(Inputs{Trees: []string{dir}})
 	before := len(l.diags)
 	var files []string
 	for _, e := range l.readDir(dir) {

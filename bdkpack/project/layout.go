@@ -44,19 +44,17 @@ type source struct {
 // findAgents fills in the workspace's agents.
 func (l *loader) findAgents() {
 	dir := l.ws.Dir
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dir)
-	if root := l.agentRoot(dir); root != "" {
+	l.watchRoot(dir)
+	if root, twice := agentRoot(dir); root != "" {
 		l.ws.Single = true
-		l.addAgent(dir, root)
+		l.addAgent(dir, root, twice)
 		return
 	}
-	for _, e := range l.readDir(dir) {
-		child := filepath.Join(dir, e.Name())
-		if hidden(e.Name()) || !isDir(child) {
-			continue
-		}
-		if root := l.agentRoot(child); root != "" {
-			l.addAgent(child, root)
+	l.ws.Inputs.Parents = append(l.ws.Inputs.Parents, dir)
+	l.readDir(dir)
+	for _, child := range children(dir) {
+		if root, twice := agentRoot(child); root != "" {
+			l.addAgent(child, root, twice)
 		}
 	}
 	if len(l.ws.Agents) > 0 {
@@ -69,34 +67,51 @@ func (l *loader) findAgents() {
 	l.fail(codeNoAgent, diag.Pos{File: dir}, help, "no agent here: neither this folder nor one in it contains bot/ or agent/")
 }
 
-// agentRoot returns which folder of dir has the agent's files, "" if dir is no agent.
-func (l *loader) agentRoot(dir string) string {
-	bot, agent := isDir(filepath.Join(dir, "bot")), isDir(filepath.Join(dir, "agent"))
-	switch {
-	case bot && agent && !looksLikeRoot(filepath.Join(dir, "agent")):
-		return "bot"
-	case bot && agent:
-		l.fail(codeTwoRoots, diag.Pos{File: filepath.Join(dir, "agent")}, "keep one of them", "the agent has both bot/ and agent/")
-		return "bot"
-	case bot:
-		return "bot"
-	case agent && looksLikeRoot(filepath.Join(dir, "agent")):
-		return "agent"
+// watchRoot adds to the inputs what decides which folder of dir has the agent's files.
+func (l *loader) watchRoot(dir string) {
+	names := []string{"bot", "agent"}
+	if isDir(filepath.Join(dir, "agent")) {
+		for _, name := range rootNames() {
+			names = append(names, filepath.Join("agent", name))
+		}
 	}
-	return ""
+	for _, name := range names {
+		l.ws.Inputs.Files = append(l.ws.Inputs.Files, filepath.Join(dir, name))
+	}
+}
+
+// agentRoot returns which folder of dir has the agent's files, "" if dir is no agent, and whether there are two.
+func agentRoot(dir string) (root string, twice bool) {
+	bot := isDir(filepath.Join(dir, "bot"))
+	agent := isDir(filepath.Join(dir, "agent")) && looksLikeRoot(filepath.Join(dir, "agent"))
+	switch {
+	case bot:
+		return "bot", agent
+	case agent:
+		return "agent", false
+	}
+	return "", false
+}
+
+// rootNames are the files and folders by which a folder called agent is told from a Go package of that name.
+func rootNames() []string {
+	return []string{"agent.go", "instructions.md", "instructions.go", "instructions", "tools"}
 }
 
 // looksLikeRoot says whether a folder called agent has an agent's files: it may as well be a Go package of that name.
 func looksLikeRoot(dir string) bool {
-	return slices.ContainsFunc([]string{"agent.go", "instructions.md", "instructions.go", "instructions", "tools"}, func(name string) bool {
+	return slices.ContainsFunc(rootNames(), func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
 	})
 }
 
-func (l *loader) addAgent(dir, root string) {
+func (l *loader) addAgent(dir, root string, twice bool) {
 	slug := filepath.Base(dir)
 	pos := diag.Pos{File: dir}
+	if twice {
+		l.fail(codeTwoRoots, diag.Pos{File: filepath.Join(dir, "agent")}, "keep one of them", "the agent has both bot/ and agent/")
+	}
 	switch {
 	case !slugPattern().MatchString(slug):
 		l.fail(codeBadSlug, pos, "rename the folder: letters, digits, - and _, beginning with a letter or digit",
@@ -112,7 +127,9 @@ func slugPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za
 // scan reads an agent's folder, all but its Go code.
 func (l *loader) scan(a *Agent) *folder {
 	f := &folder{agent: a, root: filepath.Join(a.Dir, a.Root)}
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, a.Dir, f.root)
+	l.watchTree(f.root)
+	l.watchRoot(a.Dir)
+	l.watch(Inputs{Dirs: []string{f.root}, Files: []string{filepath.Join(a.Dir, "evals"), filepath.Join(a.Dir, "instructions.md")}})
 	if evals := filepath.Join(a.Dir, "evals"); isDir(evals) {
 		l.unsupported(evals)
 	}
@@ -130,6 +147,25 @@ func (l *loader) scan(a *Agent) *folder {
 		}
 	}
 	return f
+}
+
+// watchTree adds a folder of an agent and those below it to the inputs.
+func (l *loader) watchTree(root string) {
+	const most = 1000 // an agent is small; what is beyond is data
+	n := 0
+	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // what cannot be read is said elsewhere
+		switch {
+		case err != nil || n == most:
+			return fs.SkipAll
+		case !e.IsDir():
+			return nil
+		case path != root && (hidden(e.Name()) || e.Name() == "testdata" || e.Name() == "sandbox"):
+			return fs.SkipDir
+		}
+		n++
+		l.ws.Inputs.Trees = append(l.ws.Inputs.Trees, path)
+		return nil
+	})
 }
 
 // scanDir looks at a folder of bot/.
@@ -203,7 +239,7 @@ func (l *loader) scanFile(f *folder, path string) {
 
 // scanTools finds the files of tools/.
 func (l *loader) scanTools(f *folder, dir string) {
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dir)
+	l.watch(Inputs{Dirs: []string{dir}, Trees: []string{dir}})
 	for _, e := range l.readDir(dir) {
 		path := filepath.Join(dir, e.Name())
 		info, ok := l.stat(path)
@@ -258,7 +294,6 @@ func isDefineTool(e ast.Expr) bool {
 
 // scanNested complains about Go files in a folder of tools/.
 func (l *loader) scanNested(dir string) {
-	l.ws.Inputs.Dirs = append(l.ws.Inputs.Dirs, dir)
 	for _, e := range l.readDir(dir) {
 		if filepath.Base(dir) != "testdata" && filepath.Ext(e.Name()) == ".go" && !hidden(e.Name()) {
 			l.fail(codeNested, diag.Pos{File: filepath.Join(dir, e.Name())}, "move the file directly into tools/, or helpers into lib/",

@@ -78,6 +78,7 @@ type listed struct {
 	Dir            string   `json:"Dir"`
 	IgnoredGoFiles []string `json:"IgnoredGoFiles"`
 	EmbedFiles     []string `json:"EmbedFiles"`
+	EmbedPatterns  []string `json:"EmbedPatterns"`
 	Imports        []string `json:"Imports"`
 	Module         *struct {
 		GoMod   string `json:"GoMod"`
@@ -104,7 +105,7 @@ type graph map[string]*listed
 
 // list returns the packages of the given directories and everything they import, and what a generated program imports.
 func (l *loader) list(ctx context.Context, dirs []string) (graph, error) {
-	args := []string{"list", "-e", "-deps", "-json=ImportPath,Dir,IgnoredGoFiles,EmbedFiles,Imports,Module,Error", bdkPackage, HostPackage}
+	args := []string{"list", "-e", "-deps", "-json=ImportPath,Dir,IgnoredGoFiles,EmbedFiles,EmbedPatterns,Imports,Module,Error", bdkPackage, HostPackage}
 	out, err := RunGo(ctx, l.ws.Module.Dir, l.opts.Env, func(line string) {
 		if module, ok := Downloading(line); ok && l.opts.Downloading != nil {
 			l.opts.Downloading(module)

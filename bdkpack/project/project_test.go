@@ -82,8 +82,13 @@ func TestInputsAreWhatTheProgramIsBuiltFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	bot := filepath.Join(repo, "test", "agents", "joined", "bot")
-	for _, dir := range []string{bot, filepath.Join(bot, "tools"), filepath.Join(bot, "lib", "greeting"), filepath.Join(bot, "instructions"), filepath.Join(repo, "bdkpack", "bdk")} {
+	for _, dir := range []string{bot, filepath.Join(bot, "tools"), filepath.Join(bot, "lib", "greeting"), filepath.Join(repo, "bdkpack", "bdk")} {
 		if !slices.Contains(ws.Inputs.Dirs, dir) {
+			t.Errorf("the sources in %s are not watched", dir)
+		}
+	}
+	for _, dir := range []string{bot, filepath.Join(bot, "tools"), filepath.Join(bot, "lib", "greeting"), filepath.Join(bot, "instructions")} {
+		if !slices.Contains(ws.Inputs.Trees, dir) {
 			t.Errorf("%s is not watched", dir)
 		}
 	}
@@ -99,29 +104,53 @@ func TestInputsAreWhatTheProgramIsBuiltFrom(t *testing.T) {
 
 func TestFingerprintChangesWithTheInputsOnly(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, map[string][]byte{"a.go": []byte("package a"), "data/x.txt": []byte("x"), "a_test.go": nil, "README.md": nil})
-	in := project.Inputs{Dirs: []string{dir, filepath.Join(dir, "not-yet")}, Files: []string{filepath.Join(dir, "data", "x.txt"), filepath.Join(dir, "go.sum")}}
+	root := t.TempDir()
+	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
+	write(t, root, map[string][]byte{
+		"pkg/a.go": []byte("package a"), "pkg/data/x.txt": []byte("x"), "bot/tools/x.go": nil, "README.md": nil, "agents/none/x": nil,
+	})
+	in := project.Inputs{
+		Dirs: []string{at("not-yet"), at("pkg")}, Trees: []string{at("bot"), at("bot/tools")}, Parents: []string{at("agents")},
+		Embeds: []string{at("pkg/*.txt"), at("pkg/data")}, Files: []string{at("go.sum"), at("pkg/data/x.txt")},
+	}
 	last, err := in.Fingerprint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		file    string
+		file    string // is written, with what no file had before
 		changes bool
 	}{
-		{"a.go", true},
-		{"a_test.go", false},
+		{"pkg/a.go", true},
+		{"pkg/b.go", true},
+		{"pkg/a_test.go", false},
+		{"pkg/.a.go.swp", false},
+		{"pkg/README.md", false},
+		{"pkg/out.json", false},
+		{"pkg/sub/c.go", false},
+		{"pkg/data/x.txt", true},
+		{"pkg/data/y.json", true},
+		{"pkg/data/deep/z", true},
+		{"pkg/new.txt", true},
 		{"README.md", false},
-		{".bdk/build/build.json", false},
-		{"data/x.txt", true},
-		{"data/y.txt", false},
-		{"b.go", true},
-		{"tool", true},
+		{"dev.log", false},
+		{"tool.go", false},
 		{"go.sum", true},
 		{"not-yet/c.go", true},
+		{"bot/tools/x.go", false}, // its text is part of a package
+		{"bot/tools/y.go", true},
+		{"bot/notes.md", true},
+		{"bot/log.txt", false},
+		{"bot/.hidden.md", false},
+		{"bot/new/x.txt", true}, // for the folder
+		{"agents/out/x.txt", false},
+		{"agents/.bdk/state/x", false},
+		{"agents/one/bot/x", true},
+		{"agents/none/agent/x", false},
+		{"agents/none/agent/agent.go", true},
 	} {
-		write(t, dir, map[string][]byte{step.file: []byte("package b // " + step.file)})
+		_, missing := os.Stat(filepath.Dir(at(step.file)))
+		write(t, root, map[string][]byte{step.file: []byte("package b // " + step.file)})
 		got, err := in.Fingerprint()
 		if err != nil {
 			t.Fatal(err)
@@ -130,6 +159,16 @@ func TestFingerprintChangesWithTheInputsOnly(t *testing.T) {
 			t.Errorf("after writing %s: changed is %t, want %t", step.file, changed, step.changes)
 		}
 		last = got
+		path := at(step.file)
+		if missing != nil { // the folder is what appears
+			path = filepath.Dir(path)
+		}
+		if watched := slices.Contains(in.Folders(), filepath.Dir(path)); step.changes && (!watched || !in.Matters(path)) {
+			t.Errorf("%s: watched is %t, matters is %t", path, watched, in.Matters(path))
+		}
+		if !step.changes && missing == nil && !strings.HasSuffix(step.file, "/x.go") && in.Matters(path) {
+			t.Errorf("%s matters", path)
+		}
 	}
 }
 

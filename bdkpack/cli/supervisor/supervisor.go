@@ -24,6 +24,8 @@ type Program struct {
 	Args []string // without the program's name
 	Env  []string // the whole environment
 	Dir  string   // the working directory; default: that of this process
+
+	Wanted time.Time // when it was asked for, which may be before it was built; default: when it is started
 }
 
 // Kind says what a [Notice] is about.
@@ -42,7 +44,7 @@ type Notice struct {
 	PID  int
 	Err  error         // how the process ended, or why it was given up; nil for Ready
 	Wait time.Duration // until the last program that served is started again; 0 if that is not planned
-	Took time.Duration // Ready: from its start
+	Took time.Duration // Ready: since it was wanted
 }
 
 // Options are all optional.
@@ -168,8 +170,13 @@ func (s *supervisor) promote(p *process) {
 		return // overtaken meanwhile
 	}
 	old := s.current
+	wanted := p.program.Wanted
+	if wanted.IsZero() {
+		wanted = p.started
+	}
+	p.program.Wanted = time.Time{} // when it is started again that is because it crashed
 	s.current, s.next, s.good = p, nil, &p.program
-	s.opts.Notify(Notice{Kind: Ready, PID: p.pid(), Took: s.opts.Clock.Now().Sub(p.started)})
+	s.opts.Notify(Notice{Kind: Ready, PID: p.pid(), Took: s.opts.Clock.Now().Sub(wanted)})
 	if old != nil {
 		s.drain(old)
 	}

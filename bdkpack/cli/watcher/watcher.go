@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -26,8 +24,9 @@ const (
 type Watcher struct {
 	inner *fsnotify.Watcher
 	clock clock.Clock
-	dirs  map[string]bool // watched; whether everything in it matters
-	files map[string]bool // those that matter in the other folders
+	dirs  map[string]bool // watched
+
+	matters func(path string) bool
 }
 
 // New returns a watcher that watches nothing yet.
@@ -36,36 +35,31 @@ func New(c clock.Clock) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching files: %w", err)
 	}
-	return &Watcher{inner: w, clock: c, dirs: map[string]bool{}}, nil
+	return &Watcher{inner: w, clock: c}, nil
 }
 
 // Close stops watching.
 func (w *Watcher) Close() error { return w.inner.Close() }
 
-// Set watches all that is directly in dirs, and files, in place of what was watched before. Paths are absolute; what does
-// not exist is not watched, but a file that appears later in a folder that does exist is seen. It reports whether a
-// folder was added: what happened there before has not been seen. An error says what is not watched though it exists.
-func (w *Watcher) Set(dirs, files []string) (added bool, err error) {
+// Set watches what is directly in dirs, in place of what was watched before, as far as it matters. Paths are absolute; a
+// folder that does not exist is not watched. It reports whether a folder was added: what happened there before has not
+// been seen. An error says what is not watched though it exists.
+func (w *Watcher) Set(dirs []string, matters func(path string) bool) (added bool, err error) {
+	w.matters = matters
 	want := map[string]bool{}
-	w.files = map[string]bool{}
-	for _, file := range files {
-		w.files[file] = true
-		want[filepath.Dir(file)] = false
-	}
 	for _, dir := range dirs {
 		want[dir] = true
 	}
 	for dir := range w.dirs {
-		if _, ok := want[dir]; !ok {
+		if !want[dir] {
 			_ = w.inner.Remove(dir) // it may be gone already
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(want)) {
-		_, watched := w.dirs[dir]
 		cause := w.inner.Add(dir) // again, in case it was removed and made anew
 		switch {
 		case cause == nil:
-			added = added || !watched
+			added = added || !w.dirs[dir]
 			continue
 		case !errors.Is(cause, fs.ErrNotExist) && err == nil: // one stands for all: they have the same cause
 			err = fmt.Errorf("watching %s: %w", dir, cause)
@@ -94,7 +88,7 @@ func (w *Watcher) Wait(ctx context.Context) ([]string, error) {
 			}
 			changed["(many files)"] = true
 		case e := <-w.inner.Events:
-			if !w.matters(e) {
+			if e.Op == fsnotify.Chmod || !w.matters(e.Name) {
 				continue
 			}
 			changed[e.Name] = true
@@ -108,22 +102,4 @@ func (w *Watcher) Wait(ctx context.Context) ([]string, error) {
 		}
 		calm, _ = w.clock.After(quiet)
 	}
-}
-
-func (w *Watcher) matters(e fsnotify.Event) bool {
-	if e.Op == fsnotify.Chmod || ignored(filepath.Base(e.Name)) {
-		return false
-	}
-	return w.dirs[filepath.Dir(e.Name)] || w.files[e.Name]
-}
-
-// ignored reports whether a file or folder of this name never matters: tests, temporary files of editors, and the
-// folders of version control and of the bdk command.
-func ignored(name string) bool {
-	switch name {
-	case "", ".git", ".hg", ".jj", ".svn", ".bdk", ".idea", ".vscode", ".DS_Store", "4913":
-		return true
-	}
-	return strings.HasPrefix(name, ".#") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
-		strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".swx") || strings.HasSuffix(name, "_test.go")
 }

@@ -27,13 +27,14 @@ func watch(t *testing.T) (*watcher.Watcher, string) {
 			t.Fatal(err)
 		}
 	}
-	set(t, w, []string{filepath.Join(dir, "bot"), filepath.Join(dir, "missing")}, filepath.Join(dir, "beside", "go.mod"))
+	set(t, w, filepath.Join(dir, "bot"), filepath.Join(dir, "missing"), filepath.Join(dir, "beside"))
 	return w, dir
 }
 
-func set(t *testing.T, w *watcher.Watcher, dirs []string, files ...string) (added bool) {
+// set watches folders, in which temporary files do not matter.
+func set(t *testing.T, w *watcher.Watcher, dirs ...string) (added bool) {
 	t.Helper()
-	added, err := w.Set(dirs, files)
+	added, err := w.Set(dirs, func(path string) bool { return filepath.Ext(path) != ".tmp" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +71,9 @@ func TestChangesThatMatterAreToldTogether(t *testing.T) {
 	bot, beside := filepath.Join(dir, "bot"), filepath.Join(dir, "beside")
 	write(t,
 		filepath.Join(bot, "agent.go"), filepath.Join(bot, "instructions.md"), filepath.Join(beside, "go.mod"),
-		// and those that do not
-		filepath.Join(bot, "agent_test.go"), filepath.Join(bot, ".agent.go.swp"), filepath.Join(bot, "agent.go~"),
-		filepath.Join(bot, ".#agent.go"), filepath.Join(beside, "other.txt"),
+		filepath.Join(bot, "agent.tmp"), // does not
 	)
-	if err := os.Mkdir(filepath.Join(bot, ".bdk"), 0o700); err != nil {
+	if err := os.Chtimes(filepath.Join(bot, "agent.tmp"), time.Time{}, time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"beside/go.mod", "bot/agent.go", "bot/instructions.md"}
@@ -103,10 +102,10 @@ func TestSetReplacesWhatIsWatched(t *testing.T) {
 	if diff := cmp.Diff([]string{"bot/tools"}, wait(t, w, dir)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if !set(t, w, []string{bot, tools}) {
+	if !set(t, w, bot, tools) {
 		t.Error("Set did not say that a folder was added")
 	}
-	if set(t, w, []string{tools}) {
+	if set(t, w, tools) {
 		t.Error("Set said that a folder was added, but one was removed")
 	}
 	write(t, filepath.Join(bot, "agent.go"), filepath.Join(dir, "beside", "go.mod"), filepath.Join(tools, "a.go"))
