@@ -14,8 +14,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/tool"
 )
 
-// callTools runs calls at the same time, as many as the limit allows, and records each result as it comes. A result that
-// cannot be recorded does not end the calls beside it, unless the turn is not ours any more.
+// callTools runs calls at the same time, as many as ParallelTools allows, and records each result as it comes. How many
+// calls a step has is bounded by what the model can write in one answer, and by nothing else. A result that cannot be
+// recorded does not end the calls beside it, unless the turn is not ours any more.
 func (r *run) callTools(ctx context.Context, calls []event.ActionCall) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
