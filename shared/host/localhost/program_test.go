@@ -209,9 +209,10 @@ func TestScriptsAreFound(t *testing.T) {
 
 // host is a running host, in a process of its own or in this one.
 type host struct {
-	url  string
-	stop func() error // ends it in order
-	kill func()
+	url   string       // of the agent
+	token string       // bearer
+	stop  func() error // ends it in order
+	kill  func()
 }
 
 // start runs a host in a process of its own.
@@ -239,14 +240,17 @@ func start(t *testing.T, dir string, config launch.Config) host {
 		return err
 	}
 	t.Cleanup(func() { _ = end(syscall.SIGKILL) })
-	return host{url: strings.TrimSpace(line), stop: func() error { return end(syscall.SIGTERM) }, kill: func() { _ = end(syscall.SIGKILL) }}
+	return host{url: strings.TrimSpace(line) + "/demo", stop: func() error { return end(syscall.SIGTERM) }, kill: func() { _ = end(syscall.SIGKILL) }}
 }
 
-// embed runs a host in this process.
-func embed(t *testing.T, config launch.Config) host {
+// embed runs a host in this process, with the agents of the others if none are given.
+func embed(t *testing.T, config launch.Config, agents ...bdk.Project) host {
 	t.Helper()
+	if agents == nil {
+		agents = projects()
+	}
 	out, banner := io.Pipe()
-	p := localhost.Program{Projects: projects(), Config: config, Getenv: func(string) string { return "" }, Stdout: banner, Stderr: io.Discard}
+	p := localhost.Program{Projects: agents, Config: config, Getenv: func(string) string { return "" }, Stdout: banner, Stderr: io.Discard}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() {
@@ -265,7 +269,7 @@ func embed(t *testing.T, config launch.Config) host {
 	if err != nil {
 		t.Fatal(stop())
 	}
-	return host{url: strings.TrimSpace(line), stop: stop}
+	return host{url: strings.TrimSpace(line) + "/" + agents[0].Slug, stop: stop}
 }
 
 type accepted struct{ SessionID, TurnID, ContinuationToken string }
@@ -273,7 +277,7 @@ type accepted struct{ SessionID, TurnID, ContinuationToken string }
 // post says something: to a session, or in a new one.
 func (h host) post(t *testing.T, session accepted, message string) accepted {
 	t.Helper()
-	path, body := "/demo/v1/session", map[string]string{"message": message}
+	path, body := "/v1/session", map[string]string{"message": message}
 	if session.SessionID != "" {
 		path, body["continuationToken"] = path+"/"+session.SessionID, session.ContinuationToken
 	}
@@ -286,6 +290,7 @@ func (h host) post(t *testing.T, session accepted, message string) accepted {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+h.token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -301,10 +306,11 @@ func (h host) post(t *testing.T, session accepted, message string) accepted {
 // follow returns the stream of a session.
 func (h host) follow(t *testing.T, session accepted) io.ReadCloser {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/demo/v1/session/"+session.SessionID+"/stream", nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/v1/session/"+session.SessionID+"/stream", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+h.token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil || res.StatusCode != 200 {
 		t.Fatalf("the stream: %v, %v", res, err)
@@ -326,6 +332,9 @@ func until(t *testing.T, stream io.Reader, turnID string, last event.Type) (seen
 			t.Fatal(err)
 		}
 		seen = append(seen, e)
+		if e.TurnID == turnID && e.Type == event.TypeTurnFailed && last == event.TypeTurnCompleted {
+			t.Fatalf("the turn failed: %s", e.Data)
+		}
 		if e.TurnID == turnID && e.Type == last {
 			return seen
 		}
@@ -431,4 +440,33 @@ func TestTerminationDuringALongTool(t *testing.T) {
 	until(t, next.follow(t, acc), acc.TurnID, event.TypeActionsRequested)
 	said := next.post(t, acc, "hi")
 	until(t, next.follow(t, acc), said.TurnID, event.TypeTurnCompleted)
+}
+
+// A state root that the first version wrote: the turn that was cut then is settled now, and the session goes on.
+func TestStateOfTheFirstVersion(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	old, err := os.ReadFile("../../session/sqlitesession/testdata/v1.db")
+	if err == nil {
+		err = os.Mkdir(config.StateRoot, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(config.StateRoot, "bdk.db"), old, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := projects()
+	agents[0].Slug = "golden"
+	config.Roots = map[string]string{"golden": dir}
+	config.BearerTokens = []string{"alice:secret"}
+	h := embed(t, config, agents...)
+	h.token = "secret"
+	session := accepted{SessionID: "ses_id12", TurnID: "turn_id13", ContinuationToken: "http:id14"}
+	log := until(t, h.follow(t, session), session.TurnID, event.TypeTurnFailed) // by its limit: it began long ago
+	if log[0].At.Year() != 2026 || log[0].Type != event.TypeSessionStarted {
+		t.Errorf("the log begins with %+v", log[0])
+	}
+	next := h.post(t, session, "hi")
+	until(t, h.follow(t, session), next.TurnID, event.TypeTurnCompleted)
 }

@@ -8,7 +8,7 @@
 //
 //	 1  an accepted follow-up never runs after a restart         test/e2e TestRestart, also on a copy of the state elsewhere
 //	 2  a turn cut by a kill runs for ever                       test/crash TestKillAtEveryWrite; engine TestDeathAtEveryWrite; test/e2e TestKill
-//	 3  an upgrade breaks old sessions                           sqlitesession TestFilesOfEveryVersionAreUnderstood
+//	 3  an upgrade breaks old sessions                           sqlitesession TestFilesOfEveryVersionAreUnderstood; localhost TestStateOfTheFirstVersion
 //	 4  a turn costs more the longer the session                 engine TestTurnReadsSnapshotAndTailOnly; test/bench
 //	 5  recovery exists, but not in what users start             test/e2e TestRestart, TestKill
 //	 6  turns seem to run though nobody runs them                localturn TestTurnsOfDeadProcessesAreTakenOver; localhost TestTurnsOfAKilledHostMove
