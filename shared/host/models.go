@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
@@ -52,14 +53,28 @@ func (m Models) open(ctx context.Context, id, root string) (model.Model, error) 
 	}
 	switch provider {
 	case model.ProviderOpenAI:
-		return openai.New(m.Client, m.Getenv("OPENAI_API_KEY"), name, &openai.Options{BaseURL: m.Getenv("OPENAI_BASE_URL"), Clock: m.Clock}), nil
+		key, base, err := m.endpoint("OPENAI_API_KEY", "OPENAI_BASE_URL")
+		return openai.New(m.Client, key, name, &openai.Options{BaseURL: base, Clock: m.Clock}), err
 	case model.ProviderAnthropic:
-		return anthropic.New(m.Client, m.Getenv("ANTHROPIC_API_KEY"), name, &anthropic.Options{BaseURL: m.Getenv("ANTHROPIC_BASE_URL"), Clock: m.Clock}), nil
+		key, base, err := m.endpoint("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+		return anthropic.New(m.Client, key, name, &anthropic.Options{BaseURL: base, Clock: m.Clock}), err
 	case model.ProviderBedrock:
-		return bedrock.Open(ctx, m.Client, name, &bedrock.Options{Clock: m.Clock})
+		return bedrock.Open(ctx, name, &bedrock.Options{Clock: m.Clock})
 	default:
 		return m.scripted(name, root)
 	}
+}
+
+// endpoint returns the key and base URL in the given variables. A provider's own endpoint needs a key, another may not.
+func (m Models) endpoint(keyEnv, baseEnv string) (key, base string, err error) {
+	key, base = m.Getenv(keyEnv), m.Getenv(baseEnv)
+	if base == "" && key == "" {
+		return "", "", fmt.Errorf("set %s in the environment, or %s for a server that needs no key", keyEnv, baseEnv)
+	}
+	if u, err := url.Parse(base); base != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return "", "", fmt.Errorf("%s is %q: it must be a URL such as http://127.0.0.1:8080/v1", baseEnv, base)
+	}
+	return key, base, nil
 }
 
 func (m Models) scripted(path, root string) (model.Model, error) {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,7 +31,8 @@ func TestModels(t *testing.T) {
 		agent bdk.Agent
 		env   string // BDK_MODEL
 		want  []string
-		fault string // part of the error
+		more  map[string]string // other variables
+		fault string            // part of the error
 	}{
 		{name: "the agent's model and its fallbacks", agent: bdk.Agent{Model: "scripted:model.yaml", Fallbacks: []string{"openai:x", "anthropic:y"}}, want: []string{"scripted:model.yaml", "openai:x", "anthropic:y"}},
 		{name: "the environment's model alone", agent: bdk.Agent{Model: "nonsense", Fallbacks: []string{"nonsense"}}, env: "openai:org/x:free", want: []string{"openai:org/x:free"}},
@@ -40,12 +42,18 @@ func TestModels(t *testing.T) {
 		{name: "no provider", agent: bdk.Agent{Model: "gpt"}, fault: "opening model gpt: "},
 		{name: "an unknown provider", agent: bdk.Agent{Model: "oracle:delphi"}, fault: "opening model oracle:delphi: "},
 		{name: "a fallback that is wrong", agent: bdk.Agent{Model: "openai:x", Fallbacks: []string{"x"}}, fault: "opening model x: "},
+		{name: "no key", env: "openai:x", more: map[string]string{"OPENAI_API_KEY": ""}, fault: "set OPENAI_API_KEY"},
+		{name: "a key is for the provider's own endpoint only", env: "anthropic:x", want: []string{"anthropic:x"}},
+		{name: "a base URL without a scheme", env: "openai:x", more: map[string]string{"OPENAI_BASE_URL": "127.0.0.1:80"}, fault: `OPENAI_BASE_URL is "127.0.0.1:80"`},
+		{name: "a base URL that is none", env: "anthropic:x", more: map[string]string{"ANTHROPIC_BASE_URL": "nonsense"}, fault: `ANTHROPIC_BASE_URL is "nonsense"`},
 		{name: "a script that is not there", agent: bdk.Agent{Model: "scripted:none.yaml"}, fault: filepath.Join(root, "none.yaml")},
 		{name: "a script below the agent, named in the environment", env: "scripted:model.yaml", fault: "open model.yaml: no such file"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			named, err := models(map[string]string{"BDK_MODEL": tc.env}).Of(t.Context(), tc.agent, root)
+			env := map[string]string{"BDK_MODEL": tc.env, "OPENAI_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+			maps.Copy(env, tc.more)
+			named, err := models(env).Of(t.Context(), tc.agent, root)
 			if tc.fault != "" || err != nil {
 				if err == nil || tc.fault == "" || !strings.Contains(err.Error(), tc.fault) {
 					t.Errorf("got error %v; want %q in it", err, tc.fault)

@@ -61,7 +61,7 @@ func (x *exchange) serve() error {
 	route, ok := x.routes[method]
 	switch {
 	case len(x.routes) == 0:
-		return bdkerr.New(bdkerr.NotFound, "no route %.200q: see the HTTP API reference, or GET / for the agents of this host", x.r.URL.EscapedPath())
+		return bdkerr.New(bdkerr.NotFound, "no route %.200q: the routes of this host begin with %s", x.r.URL.EscapedPath(), x.roots())
 	case !ok:
 		x.w.Header().Set("Allow", x.allow())
 		return bdkerr.New(bdkerr.MethodNotAllowed, "this route takes %s, not %.20q", x.allow(), x.r.Method)
@@ -289,3 +289,12 @@ func (w *response) Write(b []byte) (int, error) {
 
 // Unwrap lets [http.ResponseController] reach the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// roots returns what the paths of the agents begin with.
+func (x *exchange) roots() string {
+	roots := make([]string, len(x.agents))
+	for i, a := range x.agents {
+		roots[i] = x.prefix(a.Project().Slug) + "/v1/"
+	}
+	return strings.Join(roots, ", ")
+}

@@ -48,6 +48,7 @@ type toolInfo struct {
 	Description  string          `json:"description"`
 	Effect       string          `json:"effect,omitempty"` // read or write; absent if it depends on the input
 	Source       string          `json:"source,omitempty"`
+	Error        string          `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 }
@@ -57,7 +58,14 @@ func tools(named []bdk.NamedTool) []toolInfo {
 	for _, n := range named {
 		s := n.Tool.Spec()
 		kind, _ := s.Effect.(bdk.EffectKind)
-		infos = append(infos, toolInfo{n.Name, s.Title, s.Description, string(kind), n.Source, n.Tool.InputSchema(), s.OutputSchema})
+		info := toolInfo{
+			Name: n.Name, Title: s.Title, Description: s.Description, Effect: string(kind), Source: n.Source,
+			InputSchema: n.Tool.InputSchema(), OutputSchema: s.OutputSchema,
+		}
+		if err := n.Tool.Err(); err != nil {
+			info.Error = err.Error()
+		}
+		infos = append(infos, info)
 	}
 	return infos
 }

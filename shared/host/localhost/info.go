@@ -3,6 +3,7 @@ package localhost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/bdk-lambda/bdk/shared/httpapi"
@@ -25,5 +26,18 @@ func (p *Program) info(context.Context) error {
 	if err := encoder.Encode(out); err != nil {
 		return fmt.Errorf("writing the description: %w", err)
 	}
-	return nil
+	return p.mistakes()
+}
+
+// mistakes returns what is wrong with the definitions of tools, which nothing but running them shows.
+func (p *Program) mistakes() error {
+	var errs []error
+	for _, project := range p.Projects {
+		for _, t := range project.Tools {
+			if err := t.Tool.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("agent %s, tool %s (%s): %w", project.Slug, t.Name, t.Source, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }

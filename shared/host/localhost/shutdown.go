@@ -57,7 +57,7 @@ func (c *connections) wait(ctx context.Context) {
 func (c *connections) shutdown(ctx context.Context, server *http.Server, listener net.Listener, served <-chan error) error {
 	server.SetKeepAlivesEnabled(false)
 	err := listener.Close()
-	<-served // what was accepted is counted from here on
+	_ = <-served // what was accepted is counted from here on
 	soon, stop := context.WithTimeout(ctx, unread)
 	defer stop()
 	c.wait(soon)

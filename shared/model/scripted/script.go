@@ -146,9 +146,9 @@ func Parse(data []byte) (s *Script, err error) {
 func located(err error) error {
 	var y yaml.Error
 	if !errors.As(err, &y) || y.GetToken() == nil {
-		return fmt.Errorf("1:1: %w: see the example in the documentation of scripted models", err)
+		return fmt.Errorf("1:1: %w: see `go doc github.com/bdk-lambda/bdk/shared/model/scripted` for an example", err)
 	}
-	remedy := "see the example in the documentation of scripted models"
+	remedy := "see `go doc github.com/bdk-lambda/bdk/shared/model/scripted` for an example"
 	var unknown *yaml.UnknownFieldError
 	var syntax *yaml.SyntaxError
 	switch {
