@@ -44,11 +44,8 @@ func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.
 
 // lockBuild waits until no other process builds the agents in dir. The first one builds; the others find its program.
 func lockBuild(ctx context.Context, io *IO, cache, dir string) (unlock func(), err error) {
-	if dir, err = filepath.Abs(dir); err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("finding the agent's folder: %w", err)
+	if dir, err = project.Resolve(dir); err != nil {
+		return nil, err
 	}
 	folder := filepath.Join(cache, "bdk", "locks")
 	if cache == "" || os.MkdirAll(folder, 0o700) != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Main runs the command line of this process and returns its exit code: 0 for success, 1 for a failure, 2 for wrong usage
-// and 130 if it was interrupted.
+// and 130 if it was interrupted, which is the normal end of serve and dev.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -44,7 +44,9 @@ func newRoot(io *IO) *cobra.Command {
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Version:                    version(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(io.In)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
@@ -69,6 +71,8 @@ func exitCode(ctx context.Context, io *IO, cmd *cobra.Command, err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(io.Err, "bdk: %v\nRun `%s --help` for how it is used.\n", err, cmd.CommandPath())
 		return 2
+	case ctx.Err() != nil && (cmd.Name() == "serve" || cmd.Name() == "dev"):
+		return 0
 	case ctx.Err() != nil:
 		return 130
 	}
@@ -114,4 +118,19 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // dirFlag adds the flag that names the agent's folder.
 func dirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "dir", ".", "folder of the agent, or of several agents")
+}
+
+// oneFolder lets the agent's folder be named by the argument of a command as well.
+func oneFolder(dir *string) cobra.PositionalArgs {
+	return arguments(func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("%s takes one folder, got %d", cmd.Name(), len(args))
+		case len(args) == 1 && cmd.Flags().Changed("dir"):
+			return fmt.Errorf("the folder is given twice, as %q and with --dir", args[0])
+		case len(args) == 1:
+			*dir = args[0]
+		}
+		return nil
+	})
 }

@@ -103,10 +103,12 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "frobnicate", want: []string{`there is no command "frobnicate"`}},
 		{args: "serve --prot 1", want: []string{"unknown flag: --prot", "did you mean --port?", "bdk serve --help"}},
 		{args: "serve --frobnicate", want: []string{"unknown flag: --frobnicate"}},
-		{args: "serve --port x", want: []string{`"x"`, "--port"}},
+		{args: "serve --port x", want: []string{"bdk: --port x: it takes a number from 0 to 65535\n"}},
+		{args: "serve --dev=perhaps", want: []string{"bdk: --dev perhaps: it takes true or false\n"}},
 		{args: "serve --port 70000", want: []string{"--port 70000", "0 to 65535"}},
 		{args: "serve --mode both", want: []string{"--mode both", "multi and single"}},
-		{args: "serve extra", want: []string{`"extra"`}},
+		{args: "serve one two", want: []string{"serve takes one folder, got 2"}},
+		{args: "serve one --dir two", want: []string{`"one"`, "--dir"}},
 		{args: "serve --host 0.0.0.0", want: []string{"--host 0.0.0.0", "other machines", "--bearer-token", "--allow-anonymous"}},
 		{args: "serve --host 192.0.2.1", want: []string{"other machines"}},
 		{args: "serve --host ::", want: []string{"other machines"}},
@@ -121,7 +123,11 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "run", want: []string{"--message"}},
 		{args: "run --message hi --url here", want: []string{`--url "here"`, "http://"}},
 		{args: "run --message hi --url http://127.0.0.1 --dir x", want: []string{"--dir", "no meaning"}},
-		{args: "validate x", want: []string{`"x"`}},
+		{args: "run what is it", want: []string{"bdk run --message 'what is it'"}},
+		{args: "validate one --dir two", want: []string{`"one"`, "--dir"}},
+		{args: "info one two", want: []string{"one folder"}},
+		{args: "dev one two", want: []string{"one folder"}},
+		{args: "init a --template none", want: []string{`no template "none"`, "pr-approver"}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.args, func(t *testing.T) {
@@ -151,10 +157,13 @@ func TestFailureExitsWith1(t *testing.T) {
 		{"run", "--dir", missing, "--message", "hi"},
 		{"serve", "--dir", missing, "--port", "0"},
 		{"init", t.TempDir() + "/a", "--checkout", missing},
-		{"init", t.TempDir() + "/a", "--template", "none"},
+		{"validate", missing},
+		{"info", missing},
+		{"serve", missing, "--port", "0"},
+		{"dev", missing, "--port", "0"},
 	} {
-		if got := bdk(t.Context(), os.Environ(), args...); got.code != 1 || got.err == "" {
-			t.Errorf("%v: exit code %d, want 1; standard error %q", args, got.code, got.err)
+		if got := bdk(t.Context(), os.Environ(), args...); got.code != 1 || !strings.Contains(got.err, missing) || strings.Contains(got.err, "stat") {
+			t.Errorf("%v: exit code %d, want 1; standard error %q, want plain words about the folder", args, got.code, got.err)
 		}
 	}
 }
@@ -165,6 +174,17 @@ func TestInterruptedCommandExitsWith130(t *testing.T) {
 	cancel()
 	if got := bdk(ctx, nil, "run", "--url", "http://127.0.0.1:9", "--message", "hi"); got.code != 130 {
 		t.Errorf("exit code %d, want 130; %s", got.code, got.err)
+	}
+}
+
+func TestInterruptIsTheNormalEndOfAServer(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, command := range []string{"serve", "dev"} {
+		if got := bdk(ctx, os.Environ(), command, "../../test/agents", "--port", "0"); got.code != 0 || strings.Contains(got.err, "bdk:") {
+			t.Errorf("%s: exit code %d, want 0; %s", command, got.code, got.err)
+		}
 	}
 }
 

@@ -24,12 +24,12 @@ import (
 func newDevCmd(io *IO) *cobra.Command {
 	opts := serving{dev: true}
 	cmd := &cobra.Command{
-		Use:   "dev",
+		Use:   "dev [dir]",
 		Short: "serve an agent and restart it when its files change",
 		Long: "dev serves the agents in a folder like `bdk serve --dev` and watches their files. After a change it builds them\n" +
 			"again; the old program answers until the new one is ready, and sessions go on. While there are mistakes, the last\n" +
 			"good build keeps serving.",
-		Args: arguments(cobra.NoArgs),
+		Args: oneFolder(&opts.dir),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return devRun(cmd.Context(), io, opts, func(ctx context.Context) (*maingen.Program, *project.Workspace, error) {
 				return build(ctx, io, opts.dir)

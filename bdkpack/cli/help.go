@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -119,6 +120,17 @@ func writeJSON(w io.Writer, v any) error {
 
 // flagError explains a flag that cannot be understood.
 func flagError(cmd *cobra.Command, err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := wrong.GetFlag()
+		takes := map[string]string{"int": "a number", "bool": "true or false"}[f.Value.Type()]
+		if f.Name == "port" {
+			takes = "a number from 0 to 65535"
+		}
+		if takes != "" {
+			return usagef("--%s %s: it takes %s", f.Name, wrong.GetValue(), takes)
+		}
+		return usagef("--%s %s cannot be used", f.Name, wrong.GetValue())
+	}
 	text := err.Error()
 	name, unknown := strings.CutPrefix(text, "unknown flag: --")
 	if !unknown {

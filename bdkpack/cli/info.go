@@ -23,10 +23,10 @@ type infoOptions struct {
 func newInfoCmd(io *IO) *cobra.Command {
 	var opts infoOptions
 	cmd := &cobra.Command{
-		Use:   "info",
+		Use:   "info [dir]",
 		Short: "show what was discovered of an agent",
 		Long:  "info builds the agents in a folder and shows what each consists of: model, instructions, tools and their input.",
-		Args:  arguments(cobra.NoArgs),
+		Args:  oneFolder(&opts.dir),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return infoRun(cmd.Context(), io, opts) },
 	}
 	dirFlag(cmd, &opts.dir)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,8 +28,9 @@ func newInitCmd(io *IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init <dir>",
 		Short: "write a new agent into a new or empty folder",
-		Long: "init writes a new agent into a new or empty folder: the files of a template and a go.mod that builds against\n" +
-			"the checkout this command was built from. Nothing is downloaded.\n\nTemplates:\n" + templateList(),
+		Long: "init writes a new agent into a new or empty folder. In a Go module it becomes part of that module, which gets a\n" +
+			"requirement on the checkout this command was built from if it has none on bdk; elsewhere, or with --module, it gets\n" +
+			"a go.mod of its own. Agents that are served together share a module. Nothing is downloaded.\n\nTemplates:\n" + templateList(),
 		Example: "  bdk init my-agent --template pr-approver --var name=\"Release guard\"",
 		Args: arguments(func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -43,7 +45,7 @@ func newInitCmd(io *IO) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.template, "template", "pr-approver", "what to start from")
 	cmd.Flags().StringArrayVar(&opts.vars, "var", nil, "name=value: fill in a variable of the template; may be repeated")
-	cmd.Flags().StringVar(&opts.module, "module", "", "path of the Go module (default example.com/ and the name of the folder)")
+	cmd.Flags().StringVar(&opts.module, "module", "", "path of a Go module of its own (default the module around it, else example.com/ and the name of the folder)")
 	cmd.Flags().StringVar(&opts.checkout, "checkout", "", "checkout of bdk to build against (default the one this command was built from)")
 	return cmd
 }
@@ -64,6 +66,9 @@ func initRun(_ context.Context, io *IO, opts initOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := knownTemplate(opts.template); err != nil {
+		return err
+	}
 	checkout, err := findCheckout(opts.checkout)
 	if err != nil {
 		return err
@@ -75,12 +80,38 @@ func initRun(_ context.Context, io *IO, opts initOptions) error {
 		return err
 	}
 	fmt.Fprintf(io.Out, "Wrote %d files of the template %s into %s.\n", len(got.Files), opts.template, opts.dir)
-	if got.GoWork != "" {
-		fmt.Fprintf(io.Out, "\n%s does not use the new module: run `go work use %s` beside it, or set GOWORK=off.\n", got.GoWork, got.Dir)
-	}
-	fmt.Fprintf(io.Out, "\nNext:\n  cd %s\n  bdk dev                                       # serve it and reload on change\n"+
-		"  bdk run --message \"Review pull request 42\"    # one turn in the terminal\n", quoteArg(opts.dir))
+	explainModule(io, got)
+	bdk, dir := quoteArg(io.name()), quoteArg(opts.dir)
+	fmt.Fprintf(io.Out, "\nNext:\n  %s dev %s    # serve it and reload on change\n"+
+		"  %s run --dir %s --message \"Review pull request 42\"    # one turn in the terminal\n", bdk, dir, bdk, dir)
 	return nil
+}
+
+func knownTemplate(name string) error {
+	var names []string
+	for _, t := range templates.List() {
+		names = append(names, t.Name)
+	}
+	if !slices.Contains(names, name) {
+		return usagef("there is no template %q; there are: %s", name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// explainModule says what an author should know about the module that a new agent belongs to.
+func explainModule(io *IO, got *scaffold.Result) {
+	if filepath.Dir(got.GoMod) != got.Dir || !slices.Contains(got.Files, "go.mod") {
+		fmt.Fprintf(io.Out, "\nIt is part of the module %s of %s.\n", got.Module, got.GoMod)
+	}
+	if got.Added != "" {
+		fmt.Fprintf(io.Out, "So that it builds, this was added there, and to go.sum what belongs to it:\n  %s\n", strings.ReplaceAll(got.Added, "\n", "\n  "))
+	}
+	if got.Missing != "" {
+		fmt.Fprintf(io.Out, "The module vendors its dependencies and does not know bdk yet. Before the agent builds, run in its folder:\n  %s\n", got.Missing)
+	}
+	if got.GoWork != "" {
+		fmt.Fprintf(io.Out, "\n%s does not use the module: run `go work use %s` beside it, or set GOWORK=off.\n", got.GoWork, filepath.Dir(got.GoMod))
+	}
 }
 
 func parseVars(list []string) (map[string]string, error) {

@@ -14,6 +14,7 @@ import (
 
 // IO is the world as a command sees it.
 type IO struct {
+	Name     string // how the command was called; default: bdk
 	In       io.Reader
 	Out, Err io.Writer
 	Env      []string // key=value
@@ -27,7 +28,7 @@ type IO struct {
 func SystemIO() *IO {
 	terminal := isatty.IsTerminal(os.Stderr.Fd())
 	return &IO{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Name: os.Args[0], In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Env:      os.Environ(),
 		Terminal: terminal,
 		Color:    terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
@@ -44,4 +45,12 @@ func (o *IO) env(key string) string {
 		}
 	}
 	return ""
+}
+
+// name returns how an author calls this command from here.
+func (o *IO) name() string {
+	if strings.ContainsRune(o.Name, os.PathSeparator) {
+		return o.Name
+	}
+	return "bdk"
 }

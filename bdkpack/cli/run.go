@@ -33,7 +33,12 @@ func newRunCmd(io *IO) *cobra.Command {
 			"exit code is 0 if the turn was completed and 1 if it failed.\n\n" +
 			"With --dir the agent runs in this terminal, with --url a server is asked.",
 		Example: "  bdk run --message \"Review pull request 42\"\n  bdk run --url http://127.0.0.1:3000/my-agent --message \"Review pull request 42\"",
-		Args:    arguments(cobra.NoArgs),
+		Args: arguments(func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("run takes what to say with --message: `bdk run --message %s`", quoteArg(strings.Join(args, " ")))
+			}
+			return nil
+		}),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.url != "" && (cmd.Flags().Changed("dir") || opts.agent != "" || opts.stateRoot != "") {
 				return usagef("--url asks a server: --dir, --agent and --state-root have no meaning with it")

@@ -42,7 +42,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.bearerTokens, "bearer-token", nil, "token that clients must send, or name:token; may be repeated ("+tokenEnv+" works too)")
 	f.BoolVar(&s.anonymous, "allow-anonymous", false, "serve everybody who can reach the port")
 	f.BoolVar(&s.noPlayground, "no-playground", false, "leave out the playground and the index of agents")
-	f.BoolVar(&s.noDocs, "no-docs", false, "leave out the documentation site")
+	f.BoolVar(&s.noDocs, "no-docs", false, "no effect: there is no documentation site yet")
 }
 
 // check completes the options and refuses what cannot be served safely.
@@ -114,17 +114,17 @@ func (s *serving) agentURL(base, slug string) string {
 func newServeCmd(io *IO) *cobra.Command {
 	var opts serving
 	cmd := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [dir]",
 		Short: "serve an agent, or a folder of agents, over HTTP",
 		Long: "serve builds the agents in a folder, if something changed since the last time, and serves them over HTTP until it\n" +
 			"is stopped. Sessions are durable: what was accepted before a crash is finished after the next start.\n\n" +
 			"Without a token only callers on this machine are served.",
-		Example: "  bdk serve --dir my-agent --port 3000\n  bdk serve --dir agents --host 0.0.0.0 --bearer-token \"$TOKEN\"",
-		Args:    arguments(cobra.NoArgs),
+		Example: "  bdk serve my-agent --port 3000\n  bdk serve agents --host 0.0.0.0 --bearer-token \"$TOKEN\"",
+		Args:    oneFolder(&opts.dir),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serveRun(cmd.Context(), io, opts) },
 	}
 	opts.flags(cmd)
-	cmd.Flags().BoolVar(&opts.dev, "dev", false, "add the routes for development; nothing fires by itself")
+	cmd.Flags().BoolVar(&opts.dev, "dev", false, "for development: callers on this machine may list the sessions of every caller, and the log is only what is wrong, as text")
 	return cmd
 }
 

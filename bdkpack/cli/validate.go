@@ -19,11 +19,11 @@ type validateOptions struct {
 func newValidateCmd(io *IO) *cobra.Command {
 	var opts validateOptions
 	cmd := &cobra.Command{
-		Use:   "validate",
+		Use:   "validate [dir]",
 		Short: "report every mistake in an agent's folder",
 		Long: "validate reads and type-checks the files of an agent, without running any of them, and reports all mistakes at\n" +
 			"once. The exit code is 1 if one of them is an error.",
-		Args: arguments(cobra.NoArgs),
+		Args: oneFolder(&opts.dir),
 		RunE: func(cmd *cobra.Command, _ []string) error { return validateRun(cmd.Context(), io, opts) },
 	}
 	dirFlag(cmd, &opts.dir)

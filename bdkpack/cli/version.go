@@ -18,6 +18,12 @@ func newVersionCmd(io *IO) *cobra.Command {
 }
 
 func versionRun(io *IO) error {
+	_, err := fmt.Fprintln(io.Out, version())
+	return err
+}
+
+// version returns what this command is: its version, revision, compiler and system.
+func version() string {
 	version, revision := "(devel)", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if info.Main.Version != "" {
@@ -29,6 +35,5 @@ func versionRun(io *IO) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(io.Out, "bdk %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return fmt.Sprintf("bdk %s%s %s %s/%s", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

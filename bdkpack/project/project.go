@@ -6,7 +6,9 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -105,18 +107,22 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 // Resolve returns the absolute path of a directory, without symbolic links.
 func Resolve(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("finding the agent's folder: %w", err)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
 	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return "", fmt.Errorf("finding the agent's folder: %w", err)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(abs)
 	}
-	info, err := os.Stat(abs)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("there is no folder %s", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("this user may not look into the folder %s", dir)
+	case err != nil:
 		return "", fmt.Errorf("finding the agent's folder: %w", err)
-	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("finding the agent's folder: %s is a file", dir)
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is a file: name the folder of an agent", dir)
 	}
 	return abs, nil
 }

@@ -23,29 +23,39 @@ func IsCheckout(dir string) bool {
 	return err == nil && modfile.ModulePath(data) == bdkModule
 }
 
+// checkout is the repository to build against.
+type checkout struct {
+	dir  string
+	mod  *modfile.File
+	sums []byte
+}
+
+func readCheckout(dir string) (*checkout, error) {
+	if !IsCheckout(dir) {
+		return nil, fmt.Errorf("%q is not a checkout of %s", dir, bdkModule)
+	}
+	c := &checkout{dir: dir}
+	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err == nil {
+		c.mod, err = modfile.Parse("go.mod", data, nil)
+	}
+	if err == nil {
+		c.sums, err = os.ReadFile(filepath.Join(dir, "go.sum"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the checkout: %w", err)
+	}
+	return c, nil
+}
+
 // addModule adds go.mod and go.sum: they build against the checkout with the dependencies that the checkout has.
-func addModule(files map[string]templates.File, path, checkout string) error {
-	if !IsCheckout(checkout) {
-		return fmt.Errorf("%q is not a checkout of %s", checkout, bdkModule)
-	}
-	data, err := os.ReadFile(filepath.Join(checkout, "go.mod"))
-	if err != nil {
-		return fmt.Errorf("reading the checkout: %w", err)
-	}
-	theirs, err := modfile.Parse("go.mod", data, nil)
-	if err != nil {
-		return fmt.Errorf("reading the checkout: %w", err)
-	}
-	mod, err := goMod(theirs, path, checkout)
+func (c *checkout) addModule(files map[string]templates.File, path string) error {
+	mod, err := goMod(c.mod, path, c.dir)
 	if err != nil {
 		return fmt.Errorf("making go.mod: %w", err)
 	}
-	sums, err := os.ReadFile(filepath.Join(checkout, "go.sum"))
-	if err != nil {
-		return fmt.Errorf("reading the checkout: %w", err)
-	}
 	files["go.mod"] = templates.File{Data: mod, Mode: 0o644}
-	files["go.sum"] = templates.File{Data: sums, Mode: 0o644}
+	files["go.sum"] = templates.File{Data: c.sums, Mode: 0o644}
 	return nil
 }
 

@@ -1,5 +1,6 @@
-// Package scaffold writes a new agent: the files of a template and a go.mod that builds against a checkout of this
-// repository, so that nothing has to be downloaded that the checkout has not needed already.
+// Package scaffold writes a new agent: the files of a template and, unless it becomes part of a Go module that is there, a
+// go.mod that builds against a checkout of this repository, so that nothing has to be downloaded that the checkout has not
+// needed already.
 package scaffold
 
 import (
@@ -22,7 +23,7 @@ import (
 type Options struct {
 	Template string            // the name of a template
 	Vars     map[string]string // its variables; those that are not given keep their defaults
-	Module   string            // the module path; default: example.com/<slug>
+	Module   string            // the path of a module of its own; default: the module around it, or example.com/<slug>
 	Checkout string            // the folder of the checkout to build against
 }
 
@@ -30,42 +31,59 @@ type Options struct {
 type Result struct {
 	Dir    string   // absolute
 	Slug   string   // the name of Dir
-	Module string   // the module path
+	Module string   // the path of the module it belongs to
+	GoMod  string   // the go.mod of that module, absolute
 	Files  []string // relative to Dir, with slashes, sorted
-	GoWork string   // a go.work file above Dir that does not use it, so that the go command ignores its go.mod; "" if there is none
+	GoWork string   // a go.work file above the module that does not use it, so that the go command ignores its go.mod; "" if there is none
+
+	// Added is what was added to a go.mod that was there so that the agent builds, for people, and Missing what has to be
+	// added by hand. Both are "" if nothing is.
+	Added, Missing string
 }
 
-// Write writes a new agent into dir, which must be new or empty; a .git folder may be there. The name of dir becomes the
-// agent's slug. If it fails nothing is left behind but folders.
+// Write writes a new agent into dir, which must be new or empty; a .git folder and a go.mod may be there. The name of dir
+// becomes the agent's slug. If it fails nothing is left behind but folders.
 func Write(dir string, opts Options) (*Result, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder: %w", err)
 	}
 	slug := filepath.Base(dir)
-	r := &Result{Dir: dir, Slug: slug, Module: opts.Module}
-	if r.Module == "" {
-		r.Module = "example.com/" + strings.ToLower(slug)
+	around, err := findModule(dir, opts)
+	if err != nil {
+		return nil, err
 	}
-	if err := errors.Join(checkSlug(slug), checkModule(r.Module), checkEmpty(dir)); err != nil {
+	r := &Result{Dir: dir, Slug: slug, Module: around.path, GoMod: filepath.Join(around.dir, "go.mod")}
+	if err := errors.Join(checkSlug(slug), checkModule(around.agent), checkEmpty(dir)); err != nil {
 		return nil, err
 	}
 	template, err := find(opts.Template)
 	if err != nil {
 		return nil, err
 	}
-	files, err := template.Render(opts.Vars, r.Module, slug)
+	files, err := template.Render(opts.Vars, around.agent, slug)
 	if err != nil {
 		return nil, err
 	}
-	if err := addModule(files, r.Module, opts.Checkout); err != nil {
+	theirs, err := readCheckout(opts.Checkout)
+	if err != nil {
 		return nil, err
+	}
+	if !around.exists {
+		if err := theirs.addModule(files, around.path); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeAll(dir, files); err != nil {
 		return nil, err
 	}
 	r.Files = slices.Sorted(maps.Keys(files))
-	r.GoWork = goWork(dir)
+	if around.exists {
+		if r.Added, r.Missing, err = theirs.join(around); err != nil {
+			return nil, errors.Join(err, removeAll(dir, r.Files))
+		}
+	}
+	r.GoWork = goWork(around.dir)
 	return r, nil
 }
 
@@ -82,7 +100,7 @@ func checkSlug(slug string) error {
 func checkModule(path string) error {
 	// A path without a dot is fine for a module that nobody downloads.
 	if err := module.CheckImportPath(path); err != nil {
-		return fmt.Errorf("the module path cannot be used: %w", err)
+		return fmt.Errorf("the agent's import path, which begins with the module path, cannot be used: %w", err)
 	}
 	return nil
 }
@@ -98,7 +116,7 @@ func checkEmpty(dir string) error {
 	}
 	var there []string
 	for _, e := range entries {
-		if name := e.Name(); name != ".git" && name != ".DS_Store" {
+		if name := e.Name(); !slices.Contains([]string{".git", ".DS_Store", "go.mod", "go.sum"}, name) {
 			there = append(there, name)
 		}
 	}
@@ -134,12 +152,17 @@ func writeAll(dir string, files map[string]templates.File) error {
 			err = os.WriteFile(path, file.Data, file.Mode)
 		}
 		if err != nil {
-			for _, w := range written {
-				_ = os.Remove(w)
-			}
-			return fmt.Errorf("writing the agent: %w", err)
+			return errors.Join(fmt.Errorf("writing the agent: %w", err), removeAll(dir, written))
 		}
-		written = append(written, path)
+		written = append(written, name)
 	}
 	return nil
+}
+
+func removeAll(dir string, files []string) error {
+	var errs []error
+	for _, name := range files {
+		errs = append(errs, os.Remove(filepath.Join(dir, filepath.FromSlash(name))))
+	}
+	return errors.Join(errs...)
 }

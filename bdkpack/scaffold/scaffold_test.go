@@ -45,7 +45,7 @@ func TestAgentIsWrittenIntoANewOrEmptyFolder(t *testing.T) {
 			}
 			files := got.Files
 			got.Files = nil
-			if diff := cmp.Diff(&scaffold.Result{Dir: dir, Slug: "My-agent", Module: "example.com/my-agent"}, got); diff != "" {
+			if diff := cmp.Diff(&scaffold.Result{Dir: dir, Slug: "My-agent", Module: "example.com/my-agent", GoMod: filepath.Join(dir, "go.mod")}, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			for _, name := range []string{"go.mod", "go.sum", "bot/agent.go", "bot/instructions.md"} {
