@@ -54,7 +54,7 @@ func (r *run) callTool(ctx context.Context, c event.ActionCall) tool.Outcome {
 			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,
 		},
 	}
-	return r.deps.Tools.Run(ctx, call, c.ToolName, c.Args)
+	return r.deps.Tools.Run(ctx, call, c.ToolName, c.Args, r.inherited[c.CallID])
 }
 
 func (r *run) whyMalformed(callID string) error {

@@ -22,6 +22,7 @@ type run struct {
 
 	mu        sync.Mutex // guards t: tools record their results while others run
 	t         *transcript
+	inherited map[string]bool  // calls that another invocation may have begun, by call id
 	malformed map[string]error // calls whose arguments cannot be used, by call id
 	fault     string           // why the last model call has to be made again; "" if it has not
 }
@@ -77,7 +78,11 @@ func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
 		return nil, fmt.Errorf("%w: it holds no message of turn %s", errUnreadable, ref.TurnID)
 	}
 	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
-	return &run{Engine: e, ref: ref, w: w, t: t, log: log}, nil
+	r := &run{Engine: e, ref: ref, w: w, t: t, log: log, inherited: make(map[string]bool)}
+	for _, c := range t.Turn.open() {
+		r.inherited[c.CallID] = true
+	}
+	return r, nil
 }
 
 // loop does what comes next until nothing does.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,8 @@ const (
 	claimTTL = 30 * 24 * time.Hour
 	// grace is how long a tool may take to notice that its time is over before it is left alone.
 	grace = 2 * time.Second
+	// maxReruns is how often a read that was cut off is begun again.
+	maxReruns = 2
 	// maxOutput bounds the bytes of one output in the log, and maxFault those of an error.
 	maxOutput = 8 << 20
 	maxFault  = 64 << 10
@@ -79,8 +82,9 @@ func (s *Set) Offer() []model.Tool {
 }
 
 // Run makes one call. Args is a JSON object. A write is claimed by call.ID before it runs and never runs again for the
-// same id: the second time its outcome is reported as unknown. If ctx ends the outcome means nothing.
-func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.RawMessage) Outcome {
+// same id: the second time its outcome is reported as unknown. A read may run again, which the caller tells by again, but
+// not for ever. If ctx ends the outcome means nothing.
+func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.RawMessage, again bool) Outcome {
 	named, ok := s.tools[name]
 	switch {
 	case ctx.Err() != nil:
@@ -95,6 +99,9 @@ func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.Ra
 		return Failed(fmt.Errorf("the input of %s was refused, the tool was not run: %w", name, err))
 	}
 	if t.EffectOf(args) == bdk.Read {
+		if err := s.mayRead(ctx, call, again); err != nil {
+			return Failed(err)
+		}
 		return s.run(ctx, t, call, args)
 	}
 	if call.Session.DryRun {
@@ -108,6 +115,28 @@ func (s *Set) Run(ctx context.Context, call *bdk.Call, name string, args json.Ra
 		return Failed(fmt.Errorf("the call could not be recorded, the tool was not run: %w", err))
 	}
 	return s.run(ctx, t, call, args)
+}
+
+// mayRead counts how often a read that was cut off is begun again. One that ends its process each time must not end all others too.
+func (s *Set) mayRead(ctx context.Context, call *bdk.Call, again bool) error {
+	if !again {
+		return nil
+	}
+	key := "read/" + call.ID
+	entry, err := s.claims.Get(ctx, key)
+	switch times := 0; {
+	case errors.Is(err, kv.ErrNotFound):
+		err = s.claims.Create(ctx, key, []byte("1"), claimTTL)
+	case err == nil:
+		if times, err = strconv.Atoi(string(entry.Value)); err == nil && times >= maxReruns {
+			return fmt.Errorf("outcome unknown: the process ended %d times while this call ran, it was not run again", times+1)
+		}
+		err = s.claims.Swap(ctx, key, entry.Version, []byte(strconv.Itoa(times+1)), claimTTL)
+	}
+	if err != nil {
+		return fmt.Errorf("the call could not be recorded, the tool was not run: %w", err)
+	}
+	return nil
 }
 
 // run runs the tool's function within its time, whatever it does.

@@ -83,9 +83,9 @@ func TestUnknownTool(t *testing.T) {
 	var c counted
 	s := newSet(t, memkv.New(), c.tool("sub", bdk.Read), c.tool("add", bdk.Read))
 	for _, name := range []string{"sum", "", "ADD", "add\x00", "add\xff"} {
-		wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, name, json.RawMessage(`{}`)), "there is no tool", "add, sub")
+		wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, name, json.RawMessage(`{}`), false), "there is no tool", "add, sub")
 	}
-	wantFault(t, newSet(t, memkv.New()).Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{}`)), "has no tools")
+	wantFault(t, newSet(t, memkv.New()).Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{}`), false), "has no tools")
 }
 
 // A refused input names what is wrong, runs nothing and claims nothing.
@@ -96,9 +96,9 @@ func TestRefusedInput(t *testing.T) {
 	for args, says := range map[string]string{
 		`{"a":"x"}`: "a: must be", `{}`: "a: required", `{"a":1,"z":2}`: `"z"`, `[]`: "JSON object", ``: "JSON", `{"a":1`: "JSON",
 	} {
-		wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(args)), "add was refused", "not run", says)
+		wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(args), false), "add was refused", "not run", says)
 	}
-	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{"a":1}`)); out.IsError || c.runs.Load() != 1 {
+	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{"a":1}`), false); out.IsError || c.runs.Load() != 1 {
 		t.Errorf("outcome = %+v after %d runs; want one run and no claim left by refused inputs", out, c.runs.Load())
 	}
 }
@@ -110,14 +110,14 @@ func TestReadRunsAgainAndWriteDoesNot(t *testing.T) {
 	for range 3 {
 		// A new set over the same claims is what a new process has.
 		s := newSet(t, claims, read.tool("look", bdk.Read), write.tool("add", nil))
-		if out := s.Run(t.Context(), call, "look", json.RawMessage(`{"a":1}`)); out.IsError {
+		if out := s.Run(t.Context(), call, "look", json.RawMessage(`{"a":1}`), false); out.IsError {
 			t.Errorf("look: %s", out.Output)
 		}
-		s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`))
+		s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`), false)
 	}
 	s := newSet(t, claims, write.tool("add", bdk.Write))
-	wantFault(t, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`)), "outcome unknown", "not run again")
-	if out := s.Run(t.Context(), &bdk.Call{ID: "call_2"}, "add", json.RawMessage(`{"a":1}`)); string(out.Output) != "2" {
+	wantFault(t, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`), false), "outcome unknown", "not run again")
+	if out := s.Run(t.Context(), &bdk.Call{ID: "call_2"}, "add", json.RawMessage(`{"a":1}`), false); string(out.Output) != "2" {
 		t.Errorf("another call: %+v", out)
 	}
 	if read.runs.Load() != 3 || write.runs.Load() != 2 {
@@ -134,7 +134,7 @@ func TestOneOfManyConcurrentWritesRuns(t *testing.T) {
 	for range 50 {
 		s := newSet(t, claims, c.tool("add", bdk.Write))
 		wg.Go(func() {
-			if out := s.Run(t.Context(), &bdk.Call{ID: "same"}, "add", json.RawMessage(`{"a":1}`)); out.IsError {
+			if out := s.Run(t.Context(), &bdk.Call{ID: "same"}, "add", json.RawMessage(`{"a":1}`), false); out.IsError {
 				unknown.Add(1)
 			}
 		})
@@ -154,8 +154,8 @@ func TestWriteThatCannotBeClaimedDoesNotRun(t *testing.T) {
 	t.Parallel()
 	var c counted
 	s := newSet(t, broken{memkv.New()}, c.tool("add", bdk.Write), c.tool("look", bdk.Read))
-	wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{"a":1}`)), "not run", "disk full")
-	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "look", json.RawMessage(`{"a":1}`)); out.IsError || c.runs.Load() != 1 {
+	wantFault(t, s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(`{"a":1}`), false), "not run", "disk full")
+	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "look", json.RawMessage(`{"a":1}`), false); out.IsError || c.runs.Load() != 1 {
 		t.Errorf("outcome = %+v after %d runs; want that only the read ran", out, c.runs.Load())
 	}
 }
@@ -172,11 +172,11 @@ func TestDryRunStubsWritesOnly(t *testing.T) {
 	s := newSet(t, broken{memkv.New()}, c.tool("add", byInput))
 	call := &bdk.Call{ID: "1", Session: bdk.SessionInfo{DryRun: true}}
 	want := tool.Outcome{Output: json.RawMessage(`"Operation acknowledged."`), Stubbed: true}
-	if d := cmp.Diff(want, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`))); d != "" {
+	if d := cmp.Diff(want, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1}`), false)); d != "" {
 		t.Error(d)
 	}
-	wantFault(t, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":"1"}`)), "not run")
-	if out := s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1,"b":"peek"}`)); out.Stubbed || string(out.Output) != "1" {
+	wantFault(t, s.Run(t.Context(), call, "add", json.RawMessage(`{"a":"1"}`), false), "not run")
+	if out := s.Run(t.Context(), call, "add", json.RawMessage(`{"a":1,"b":"peek"}`), false); out.Stubbed || string(out.Output) != "1" {
 		t.Errorf("a read = %+v; want it run", out)
 	}
 }
@@ -194,7 +194,7 @@ func TestEffectOfDecides(t *testing.T) {
 		var c counted
 		s := newSet(t, memkv.New(), c.tool("add", effect))
 		for range 2 {
-			s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(fmt.Sprintf(`{"a":1,"b":%q}`, b)))
+			s.Run(t.Context(), &bdk.Call{ID: "1"}, "add", json.RawMessage(fmt.Sprintf(`{"a":1,"b":%q}`, b)), false)
 		}
 		if c.runs.Load() != runs {
 			t.Errorf("effect %q ran %d times for one id; want %d", b, c.runs.Load(), runs)
@@ -214,7 +214,7 @@ func TestTimeout(t *testing.T) {
 		defer time.Sleep(time.Hour) // the one that ignores everybody ends, and must not block on its result
 		run := func(name string, took time.Duration) tool.Outcome {
 			begin := time.Now()
-			out := s.Run(t.Context(), &bdk.Call{ID: "1"}, name, json.RawMessage(`{}`))
+			out := s.Run(t.Context(), &bdk.Call{ID: "1"}, name, json.RawMessage(`{}`), false)
 			if got := time.Since(begin); got != took {
 				t.Errorf("%s took %s; want %s", name, got, took)
 			}
@@ -241,16 +241,16 @@ func TestEndOfTheTurn(t *testing.T) {
 		defer cancel()
 		defer time.Sleep(time.Hour) // the one that hangs ends, and must not block on its result
 		begin := time.Now()
-		s.Run(ctx, &bdk.Call{ID: "1"}, "hang", json.RawMessage(`{}`))
+		s.Run(ctx, &bdk.Call{ID: "1"}, "hang", json.RawMessage(`{}`), false)
 		if took := time.Since(begin); took != 3*time.Second {
 			t.Errorf("Run took %s; want the second of the turn and two of grace", took)
 		}
-		wantFault(t, s.Run(ctx, &bdk.Call{ID: "2"}, "add", json.RawMessage(`{"a":1}`)), "stopped by the user")
-		wantFault(t, s.Run(ctx, &bdk.Call{ID: "2"}, "look", json.RawMessage(`{"a":1}`)), "not run")
+		wantFault(t, s.Run(ctx, &bdk.Call{ID: "2"}, "add", json.RawMessage(`{"a":1}`), false), "stopped by the user")
+		wantFault(t, s.Run(ctx, &bdk.Call{ID: "2"}, "look", json.RawMessage(`{"a":1}`), false), "not run")
 		if c.runs.Load() != 0 {
 			t.Errorf("%d tools ran after the end", c.runs.Load())
 		}
-		if out := s.Run(t.Context(), &bdk.Call{ID: "2"}, "add", json.RawMessage(`{"a":1}`)); out.IsError {
+		if out := s.Run(t.Context(), &bdk.Call{ID: "2"}, "add", json.RawMessage(`{"a":1}`), false); out.IsError {
 			t.Errorf("a write that never began was claimed: %s", out.Output)
 		}
 	})
@@ -292,7 +292,7 @@ func TestToolsThatMisbehave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSet(t, memkv.New(), reads("odd", 0, func(context.Context) (any, error) { return tc.run() }))
-			out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "odd", json.RawMessage(`{}`))
+			out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "odd", json.RawMessage(`{}`), false)
 			wantFault(t, out, tc.says)
 			if len(out.Output) > 100_000 {
 				t.Errorf("the error has %d bytes", len(out.Output))
@@ -317,12 +317,12 @@ func TestResultsAreRecordedAsTheyAre(t *testing.T) {
 		"empty text":  {"", `""`},
 	} {
 		s := newSet(t, memkv.New(), reads("get", 0, func(context.Context) (any, error) { return tc.result, nil }))
-		if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "get", json.RawMessage(`{}`)); out.IsError || string(out.Output) != tc.want {
+		if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "get", json.RawMessage(`{}`), false); out.IsError || string(out.Output) != tc.want {
 			t.Errorf("%s = %+v; want %s", name, out, tc.want)
 		}
 	}
 	s := newSet(t, memkv.New(), reads("get", 0, func(context.Context) (any, error) { return text, nil }))
-	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "get", json.RawMessage(`{}`)); out.IsError || readText(t, out) != text {
+	if out := s.Run(t.Context(), &bdk.Call{ID: "1"}, "get", json.RawMessage(`{}`), false); out.IsError || readText(t, out) != text {
 		t.Errorf("text = %+v; want %q", out, text)
 	}
 }
@@ -362,5 +362,20 @@ func TestNewSetReportsAllMistakes(t *testing.T) {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("error %q does not name %q", err, says)
 		}
+	}
+}
+
+// A read that ends its process each time it runs is given up, so that the other sessions of the host can live.
+func TestReadThatIsCutOffAgainAndAgainIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c, claims := &counted{}, memkv.New()
+	for life := range 5 {
+		out := newSet(t, claims, c.tool("look", bdk.Read)).Run(t.Context(), &bdk.Call{ID: "1"}, "look", json.RawMessage(`{"a":1}`), life > 0)
+		if gaveUp := life > 2; out.IsError != gaveUp {
+			t.Errorf("life %d: %s", life+1, out.Output)
+		}
+	}
+	if n := c.runs.Load(); n != 3 {
+		t.Errorf("it ran %d times; want 3", n)
 	}
 }
