@@ -39,6 +39,9 @@ type bench struct {
 	quick      bool
 	progress   io.Writer
 	figures    map[string]figure
+
+	before       calibration // the newest
+	uncalibrated error
 }
 
 const (
@@ -107,31 +110,20 @@ func (b *bench) measure(ctx context.Context, only *regexp.Regexp) (err error) {
 			continue
 		}
 		fmt.Fprintln(b.progress, "measuring:", g.name)
-		before, err := calibrate(b.dir)
-		if err != nil {
-			return err
-		}
+		b.mark()
 		s := &server{bench: b, root: filepath.Join(b.dir, g.name)}
-		if err := errors.Join(g.run(ctx, s), s.stop()); err != nil {
+		if err := errors.Join(g.run(ctx, s), s.stop(), b.uncalibrated); err != nil {
 			return fmt.Errorf("measuring %s: %w\n%s", g.name, err, s.tail())
 		}
-		after, err := calibrate(b.dir)
-		if err != nil {
-			return err
-		}
-		b.note(before, after)
 	}
 	return nil
 }
 
-// note adds to the figures of a group how fast the machine was around it.
-func (b *bench) note(before, after calibration) {
-	for name, f := range b.figures {
-		if f.CPU == 0 {
-			f.Flush, f.CPU = digits((before.Flush+after.Flush)/2), digits((before.CPU+after.CPU)/2)
-			b.figures[name] = f
-		}
-	}
+// mark notes how fast the machine is before something is measured.
+func (b *bench) mark() {
+	var err error
+	b.before, err = calibrate(b.dir)
+	b.uncalibrated = errors.Join(b.uncalibrated, err)
 }
 
 // of returns n, or less of it in a quick run.
@@ -142,9 +134,12 @@ func (b *bench) of(n int) int {
 	return n
 }
 
-// record keeps a figure.
+// record keeps a figure, with the speed of the machine around its measuring.
 func (b *bench) record(name string, value float64) {
-	b.figures[name] = figure{Value: digits(value)}
+	before := b.before
+	b.mark()
+	around := calibration{Flush: digits((before.Flush + b.before.Flush) / 2), CPU: digits((before.CPU + b.before.CPU) / 2)}
+	b.figures[name] = figure{Value: digits(value), calibration: around}
 	fmt.Fprintf(b.progress, "  %-12s %g\n", name, digits(value))
 }
 

@@ -218,6 +218,7 @@ func (c *client) beside(ctx context.Context, v *conversation, n int) (one, fresh
 func (b *bench) replay(ctx context.Context, c *client, v *conversation) error {
 	var took []time.Duration
 	events := 0
+	b.mark()
 	for range 20 {
 		began := time.Now()
 		n, err := c.replay(ctx, v)
