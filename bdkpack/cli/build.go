@@ -133,10 +133,10 @@ type progress struct {
 	done chan struct{}
 
 	mu    sync.Mutex
-	text  string // the step at hand
-	phase maingen.Phase
-	start time.Time // of the build
-	last  time.Time // when something was shown
+	step  maingen.Progress // at hand
+	phase maingen.Phase    // that was shown last
+	start time.Time        // of the build
+	last  time.Time        // when something was shown
 }
 
 const patience = 5 * time.Second // without a word
@@ -160,8 +160,8 @@ func (p *progress) remind() {
 		}
 		p.mu.Lock()
 		now := p.io.Clock.Now()
-		if p.text != "" && now.Sub(p.last) >= patience {
-			p.print(now, fmt.Sprintf("%s (%s so far)", p.text, now.Sub(p.start).Round(time.Second)))
+		if p.step.Phase != "" && now.Sub(p.last) >= patience {
+			p.print(now)
 		}
 		p.mu.Unlock()
 	}
@@ -171,7 +171,7 @@ func (p *progress) remind() {
 func (p *progress) show(step maingen.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = describeStep(step)
+	p.step = step
 	every := 2 * time.Second
 	switch {
 	case p.io.Terminal:
@@ -180,27 +180,13 @@ func (p *progress) show(step maingen.Progress) {
 		every = 500 * time.Millisecond // what is over soon is not worth a line
 	}
 	if now := p.io.Clock.Now(); now.Sub(p.last) >= every {
-		p.phase = step.Phase
-		p.print(now, p.text)
+		p.print(now)
 	}
 }
 
-func describeStep(step maingen.Progress) string {
-	text := string(step.Phase)
-	switch {
-	case step.Most > 0:
-		text += fmt.Sprintf(" %d/%d", step.Done, step.Most)
-	case step.Done > 0:
-		text += fmt.Sprintf(" %d", step.Done)
-	}
-	if step.Item != "" {
-		text += " " + step.Item
-	}
-	return text
-}
-
-func (p *progress) print(now time.Time, text string) {
-	p.last = now
+func (p *progress) print(now time.Time) {
+	p.last, p.phase = now, p.step.Phase
+	text := describeStep(p.step, now.Sub(p.start))
 	if p.io.Terminal {
 		fmt.Fprintf(p.io.Err, "\r\x1b[K%.100s", text)
 		return
@@ -208,12 +194,24 @@ func (p *progress) print(now time.Time, text string) {
 	fmt.Fprintln(p.io.Err, text)
 }
 
+// describeStep returns what a build is doing and how long it has taken so far. How much there is left nobody knows.
+func describeStep(step maingen.Progress, took time.Duration) string {
+	took = took.Round(time.Second)
+	switch {
+	case step.Phase == maingen.Compiling && step.Done > 0:
+		return fmt.Sprintf("compiling (%s so far, %s)", plural(step.Done, "package"), took)
+	case step.Phase == maingen.Downloading:
+		return fmt.Sprintf("downloading (%s so far, %s) %s", plural(step.Done, "module"), took, step.Module)
+	}
+	return fmt.Sprintf("%s (%s)", step.Phase, took)
+}
+
 // end removes the line from the terminal.
 func (p *progress) end() {
 	close(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.io.Terminal && p.text != "" {
+	if p.io.Terminal && p.step.Phase != "" {
 		fmt.Fprint(p.io.Err, "\r\x1b[K")
 	}
 }

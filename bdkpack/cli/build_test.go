@@ -26,7 +26,7 @@ func TestProgressIsShown(t *testing.T) {
 		takes time.Duration
 	}
 	compile := func(done int, takes time.Duration) step {
-		return step{maingen.Progress{Phase: maingen.Compiling, Item: "fmt", Done: done, Most: 9}, takes}
+		return step{maingen.Progress{Phase: maingen.Compiling, Done: done}, takes}
 	}
 	cases := []struct {
 		name     string
@@ -38,17 +38,22 @@ func TestProgressIsShown(t *testing.T) {
 		{
 			"now and then when it is not", false,
 			[]step{{maingen.Progress{Phase: maingen.Checking}, time.Second}, compile(1, time.Second), compile(2, time.Second), compile(3, time.Second), {maingen.Progress{Phase: maingen.Linking}, time.Second}},
-			"compiling 1/9 fmt\ncompiling 3/9 fmt\nlinking\n",
+			"compiling (1 package so far, 1s)\ncompiling (3 packages so far, 3s)\nlinking (4s)\n",
 		},
 		{
 			"again when a step takes long", false,
 			[]step{compile(1, time.Second), compile(2, 12*time.Second)},
-			"compiling 2/9 fmt\ncompiling 2/9 fmt (10s so far)\n",
+			"compiling (2 packages so far, 1s)\ncompiling (2 packages so far, 10s)\n",
+		},
+		{
+			"with the module that is downloaded", false,
+			[]step{{maingen.Progress{Phase: maingen.Checking}, time.Second}, {maingen.Progress{Phase: maingen.Downloading, Module: "m v1", Done: 1}, time.Second}},
+			"downloading (1 module so far, 1s) m v1\n",
 		},
 		{
 			"in one line of a terminal", true,
 			[]step{compile(1, time.Second), compile(2, time.Second)},
-			"\r\x1b[Kcompiling 2/9 fmt\r\x1b[K",
+			"\r\x1b[Kcompiling (2 packages so far, 1s)\r\x1b[K",
 		},
 	}
 	for _, tc := range cases {

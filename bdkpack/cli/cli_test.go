@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/bdk-lambda/bdk/bdkpack/cli"
+	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/bdkpack/project"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/launch"
@@ -367,5 +370,20 @@ func TestExitCodeOfTheAgentProgramIsThatOfTheCommand(t *testing.T) {
 		if out.String() != "ran\n" {
 			t.Errorf("output %q, want that of the program", &out)
 		}
+	}
+}
+
+func TestInfoShowsWhatIsWrongWithAToolAndFails(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	io := &cli.IO{In: strings.NewReader(""), Out: &out, Err: &out}
+	program := &maingen.Program{Path: os.Args[0], Workspace: &project.Workspace{}}
+	if err := cli.Info(t.Context(), io, program); !errors.Is(err, cli.ExitError(1)) {
+		t.Errorf("got %v, want exit code 1", err)
+	}
+	want := "demo\n  model         openai:x\n  tool          greet()  read  bot/tools/greet.go\n                \n" +
+		"    error       one\n                two\n  diagnostics   none\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }

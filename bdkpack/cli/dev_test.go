@@ -38,6 +38,10 @@ func fakeAgent() int {
 		code, _ := strconv.Atoi(c.Message)
 		return code
 	}
+	if c.Command == "info" {
+		fmt.Println(`{"agents":[{"slug":"demo","model":"openai:x","tools":[{"name":"greet","effect":"read","source":"bot/tools/greet.go","error":"one\ntwo"}]}]}`)
+		return 1
+	}
 	text, err := os.ReadFile(filepath.Join(c.Roots["demo"], "bot", "agent.go"))
 	if err != nil || !c.Listener || !c.Dev || c.StateRoot == "" {
 		return 9

@@ -25,5 +25,10 @@ func RunProgram(ctx context.Context, io *IO, path string, env []string) error {
 	return runProgram(ctx, io, path, env, io.Out)
 }
 
+// Info shows what a program says about its agents.
+func Info(ctx context.Context, io *IO, program *maingen.Program) error {
+	return infoShow(ctx, io, infoOptions{}, program)
+}
+
 // ExitError is what build returns when the author made mistakes.
 type ExitError = exitError

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,6 +40,12 @@ func infoRun(ctx context.Context, io *IO, opts infoOptions) error {
 	if err != nil {
 		return err
 	}
+	return infoShow(ctx, io, opts, program)
+}
+
+// infoShow shows what a program says about its agents. The error is that of the program, which fails if a tool's definition
+// is wrong.
+func infoShow(ctx context.Context, io *IO, opts infoOptions, program *maingen.Program) error {
 	c, err := launchConfig("info", program)
 	if err != nil {
 		return err
@@ -48,18 +55,19 @@ func infoRun(ctx context.Context, io *IO, opts infoOptions) error {
 		return err
 	}
 	var out bytes.Buffer
-	if err := runProgram(ctx, io, program.Path, env, &out); err != nil {
-		return err
+	failed := runProgram(ctx, io, program.Path, env, &out)
+	if failed != nil && !json.Valid(out.Bytes()) {
+		return failed
 	}
 	if opts.json {
-		return writeJSON(io.Out, json.RawMessage(out.Bytes()))
+		return cmp.Or(writeJSON(io.Out, json.RawMessage(out.Bytes())), failed)
 	}
 	var d description
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		return fmt.Errorf("reading what the agent program says: %w", err)
 	}
 	_, err = fmt.Fprint(io.Out, d.text(program))
-	return err
+	return cmp.Or(err, failed)
 }
 
 // description is what an agent program says about its agents, as far as it is shown to people.
@@ -80,6 +88,7 @@ type toolDescription struct {
 	Description string `json:"description"`
 	Effect      string `json:"effect"`
 	Source      string `json:"source"`
+	Error       string `json:"error"`
 	InputSchema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
@@ -115,6 +124,7 @@ func (d description) text(program *maingen.Program) string {
 		row("instructions", sources[a.Slug])
 		for _, t := range a.Tools {
 			row("tool", t.String())
+			row("  error", strings.ReplaceAll(t.Error, "\n", "\n"+strings.Repeat(" ", 16)))
 		}
 		if len(a.Tools) == 0 {
 			row("tools", "none")

@@ -159,15 +159,15 @@ func (j *job) goBuild(ctx context.Context, flags []string) (string, error) {
 // line tells of progress what a line of go build -v says.
 func (j *job) line(text string) {
 	if module, ok := project.Downloading(text); ok {
-		j.tell(Downloading, module, 0)
+		j.tell(Downloading, module)
 		return
 	}
 	switch {
 	case !packageLine(text):
 	case strings.HasSuffix(text, "/.bdk/main"):
-		j.tell(Linking, "", 0)
+		j.tell(Linking, "")
 	default:
-		j.tell(Compiling, text, 0)
+		j.tell(Compiling, "")
 	}
 }
 

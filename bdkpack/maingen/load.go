@@ -41,10 +41,9 @@ type Options struct {
 
 // Progress is a step of a build.
 type Progress struct {
-	Phase Phase
-	Item  string // the module or package at hand, if any
-	Done  int    // how many of them so far
-	Most  int    // at most how many there will be; 0 if that is not known
+	Phase  Phase
+	Module string // the one being downloaded, if any
+	Done   int    // how many modules or packages so far
 }
 
 // Phase is what a build is doing.
@@ -54,7 +53,7 @@ type Phase string
 const (
 	Checking    Phase = "checking"    // discovery
 	Downloading Phase = "downloading" // a module
-	Compiling   Phase = "compiling"   // a package
+	Compiling   Phase = "compiling"   // packages
 	Linking     Phase = "linking"     // the program
 )
 
@@ -161,17 +160,17 @@ func (b *builder) settings() string {
 func (b *builder) discover(ctx context.Context) (*project.Workspace, diag.List, string, error) {
 	opts := &project.Options{
 		Env:         b.opts.Env,
-		Downloading: func(module string) { b.tell(Downloading, module, 0) },
+		Downloading: func(module string) { b.tell(Downloading, module) },
 	}
 	if b.last.Program == nil { // nothing may have been compiled yet, which takes long
-		opts.Compiling = func(pkg string, _, most int) { b.tell(Compiling, pkg, most) }
+		opts.Compiling = func() { b.tell(Compiling, "") }
 	}
 	var inputs project.Inputs
 	if b.last.Program != nil {
 		inputs = b.last.Program.Workspace.Inputs
 	}
 	for tries := 0; ; tries++ {
-		b.tell(Checking, "", 0)
+		b.tell(Checking, "")
 		before, _ := inputs.Fingerprint() // an unreadable input is found out by Load
 		ws, diags, err := project.Load(ctx, b.dir, opts)
 		if err != nil || diags.HasErrors() {
@@ -191,16 +190,14 @@ func (b *builder) discover(ctx context.Context) (*project.Workspace, diag.List, 
 	}
 }
 
-func (b *builder) tell(phase Phase, item string, most int) {
+func (b *builder) tell(phase Phase, module string) {
 	if b.opts.Progress == nil {
 		return
 	}
-	done := 0
-	if item != "" {
+	if phase == Downloading || phase == Compiling {
 		b.counts[phase]++
-		done = b.counts[phase]
 	}
-	b.opts.Progress(Progress{Phase: phase, Item: item, Done: done, Most: most})
+	b.opts.Progress(Progress{Phase: phase, Module: module, Done: b.counts[phase]})
 }
 
 // remember lets a later run reuse the program, and removes older ones.

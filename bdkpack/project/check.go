@@ -81,11 +81,9 @@ func (l *loader) compile(ctx context.Context, g graph) error {
 	if l.opts.Compiling == nil {
 		return nil
 	}
-	done := 0
 	_, err := RunGo(ctx, l.ws.Module.Dir, l.opts.Env, func(pkg string) {
 		if g[pkg] != nil {
-			done++
-			l.opts.Compiling(pkg, done, len(g))
+			l.opts.Compiling()
 		}
 	}, "build", "-v", HostPackage)
 	if _, ok := errors.AsType[*GoError](err); ok {

@@ -69,10 +69,9 @@ type Options struct {
 	// Downloading is told of each module that has to be downloaded. Default: nobody is told.
 	Downloading func(module string)
 
-	// Compiling is told of each package that the program needs and that has not been compiled on this machine yet: its
-	// import path, how many there were so far and how many there are at most. Default: nobody is told, and only what
-	// type-checking needs is compiled.
-	Compiling func(pkg string, done, most int)
+	// Compiling is told whenever a package that the program needs is compiled, because it has not been on this machine
+	// yet. Default: nobody is told, and only what type-checking needs is compiled.
+	Compiling func()
 }
 
 // Load discovers the agent in dir, or the agents in the folders of dir. The workspace says what to watch even if there
