@@ -58,6 +58,10 @@ func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 	if err != nil {
 		return "", err
 	}
+	if p := r.t.Turn; out == turn.Done {
+		r.log.InfoContext(ctx, "turn ended", slog.Int("model_calls", p.Steps), slog.Int64("input_tokens", p.Spent.Usage.InputTokens),
+			slog.Int64("output_tokens", p.Spent.Usage.OutputTokens), slog.Duration("took", e.deps.Clock.Now().Sub(p.StartedAt)))
+	}
 	e.keep(ctx, r)
 	return out, nil
 }

@@ -180,7 +180,7 @@ func (x *exchange) end() {
 	if x.route.Pattern == "/v1/health" || x.route.Pattern == "/v1/logs" { // polled
 		level = slog.LevelDebug
 	}
-	x.log(level, "request", slog.Int("status", x.w.status), slog.Duration("duration", x.opts.Clock.Now().Sub(x.began)))
+	x.log(level, RequestLogged, slog.Int("status", x.w.status), slog.Duration("duration", x.opts.Clock.Now().Sub(x.began)))
 	if x.broken {
 		panic(http.ErrAbortHandler)
 	}

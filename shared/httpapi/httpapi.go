@@ -25,6 +25,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/telemetry"
 )
 
+// RequestLogged is the message of the log record that each request leaves.
+const RequestLogged = "request"
+
 // Agent is what the API asks of one agent. Implementations are safe for concurrent use.
 type Agent interface {
 	// Project returns the agent as it was discovered.

@@ -124,10 +124,11 @@ func (s *Set) mayRead(ctx context.Context, call *bdk.Call, again bool) error {
 	}
 	key := "read/" + call.ID
 	entry, err := s.claims.Get(ctx, key)
-	switch times := 0; {
+	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		err = s.claims.Create(ctx, key, []byte("1"), claimTTL)
 	case err == nil:
+		var times int
 		if times, err = strconv.Atoi(string(entry.Value)); err == nil && times >= maxReruns {
 			return fmt.Errorf("outcome unknown: the process ended %d times while this call ran, it was not run again", times+1)
 		}

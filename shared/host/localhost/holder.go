@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gofrs/flock"
 )
@@ -55,6 +56,20 @@ func (h *holders) alive(name string) bool {
 		_ = lock.Unlock()
 	}
 	return !free
+}
+
+// others returns how many other processes live.
+func (h *holders) others() (n int) {
+	entries, err := os.ReadDir(h.dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".lock"); ok && name != h.self && h.alive(name) {
+			n++
+		}
+	}
+	return n
 }
 
 // leave frees the lock.

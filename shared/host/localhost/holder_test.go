@@ -28,6 +28,9 @@ func TestHolders(t *testing.T) {
 			t.Errorf("%s says that %s lives: %t", tc.of.self, tc.name, got)
 		}
 	}
+	if n := one.others(); n != 1 {
+		t.Errorf("%d others live; want one", n)
+	}
 	if _, err := join(root, "one"); err == nil {
 		t.Error("a name was taken twice")
 	}
@@ -46,6 +49,10 @@ func TestHolders(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the file of a dead process stays: %v", err)
+	}
+
+	if n := one.others(); n != 0 {
+		t.Errorf("%d others live; want none", n)
 	}
 
 	three := enter("three")

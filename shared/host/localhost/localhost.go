@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/launch"
 )
 
@@ -61,14 +62,31 @@ func (p *Program) Run(ctx context.Context) error {
 	return fmt.Errorf("unknown command %q: this program and the bdk command are of different versions", p.Config.Command)
 }
 
-// log returns where the program's log goes, besides GET /v1/logs: all of it, for machines, or in development what is wrong,
-// for people.
+// log returns where the program's log goes, besides GET /v1/logs: all of it, for machines; in development what a person
+// wants to follow, and in a terminal only what is wrong.
 func (p *Program) log() slog.Handler {
-	if p.Config.Dev || p.Config.Command == "run" {
+	switch {
+	case p.Config.Command == "run":
 		return slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
+	case p.Config.Dev:
+		return quiet{slog.NewTextHandler(p.Stderr, nil)}
 	}
 	return slog.NewJSONHandler(p.Stderr, nil)
 }
+
+// quiet is a handler that leaves out the requests that went well.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo && r.Message == httpapi.RequestLogged {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
 // project returns the project of the given slug, or the only one.
 func (p *Program) project(slug string) (bdk.Project, error) {

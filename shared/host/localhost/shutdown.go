@@ -57,7 +57,8 @@ func (c *connections) wait(ctx context.Context) {
 func (c *connections) shutdown(ctx context.Context, server *http.Server, listener net.Listener, served <-chan error) error {
 	server.SetKeepAlivesEnabled(false)
 	err := listener.Close()
-	_ = <-served // what was accepted is counted from here on
+	for range served { // once it is closed, what was accepted is counted
+	}
 	soon, stop := context.WithTimeout(ctx, unread)
 	defer stop()
 	c.wait(soon)

@@ -83,6 +83,9 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 	if s.holders, err = join(s.root, self); err != nil {
 		return nil, err
 	}
+	if n := s.holders.others(); n > 0 && !p.Config.Listener {
+		slog.New(s.ring).WarnContext(ctx, "other processes work on this state root: each may run the turns of the others", slog.Int("others", n))
+	}
 	files, err := fileblob.Open(filepath.Join(s.root, "blobs"), s.clock.Now())
 	if err != nil {
 		return nil, err
