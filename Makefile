@@ -8,7 +8,7 @@ SHELL := /bin/bash
 TEMPLATE  ?= bdkpack/templates/pr-approver
 FUZZTIME  ?= 10s
 TESTFLAGS ?=
-RACEPKGS  ?= ./shared/... ./bdkpack/...
+RACEPKGS  ?= ./shared/... ./bdkpack/... ./test/e2e/...
 
 TOOLS    := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
