@@ -9,7 +9,8 @@ type Event = event.Event
 // EventType says what happened. Ignore types you do not know: there will be more.
 type EventType = event.Type
 
-// EventData is the data of one event type: one of the structs below.
+// EventData is the data of one event type: one of the structs below. Their fields are shown by
+// `go doc github.com/bdk-lambda/bdk/shared/event`.
 type EventData = event.Data
 
 // The event types, each with the struct that holds its data.

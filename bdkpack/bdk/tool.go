@@ -100,7 +100,12 @@ func EffectOf[In any](of func(In) EffectKind) Effect {
 // function may keep and change it.
 //
 // A result of type string is shown to the model verbatim; anything else as JSON. An error, or a panic, becomes an error
-// result that the model reads; it ends neither the turn nor the host.
+// result that the model reads; it ends neither the turn nor the host. What a panic ends in a goroutine that the function
+// starts is the process: recover there.
+//
+// The context ends when the turn is stopped, when the call's Timeout or the turn's time is over, and when the process shuts
+// down. A function that goes on for more than two seconds after that is left alone: its result is not waited for, and the
+// model reads that the outcome is unknown.
 func DefineTool[In, Out any](spec ToolSpec, run func(context.Context, *Call, In) (Out, error)) Tool {
 	input, read, err := readerOf[In](spec.InputSchema)
 	t := Tool{spec: spec, input: input, err: errors.Join(err, spec.check())}
