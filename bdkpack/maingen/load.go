@@ -103,6 +103,7 @@ type record struct {
 	Fingerprint string   `json:"fingerprint"` // of the inputs; "" if they changed during the build
 	Settings    string   `json:"settings"`    // hash of those of the go command
 	Source      string   `json:"source"`      // hash of what was generated
+	ModelGiven  bool     `json:"modelGiven"`  // the environment named a model, so that the agents' own were not looked at
 }
 
 const recordFile = "build.json"
@@ -128,6 +129,9 @@ func (b *builder) reuse() *Program {
 	}
 	p := b.last.Program
 	if p == nil || p.Workspace.Dir != b.dir || b.last.Fingerprint == "" || b.last.Settings != b.settings() {
+		return nil
+	}
+	if given := project.ModelGiven(b.opts.Env); given != b.last.ModelGiven && (b.last.ModelGiven || len(p.Warnings) > 0) {
 		return nil
 	}
 	if _, err := os.Stat(p.Path); err != nil {
@@ -206,6 +210,7 @@ func (b *builder) remember(p *Program, fingerprint string) error {
 		fingerprint = ""
 	}
 	b.last.Program, b.last.Fingerprint, b.last.Settings = p, fingerprint, b.settings()
+	b.last.ModelGiven = project.ModelGiven(b.opts.Env)
 	data, err := json.MarshalIndent(b.last, "", "\t")
 	if err != nil {
 		return fmt.Errorf("recording the build: %w", err)

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
@@ -23,6 +26,9 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 		return err
 	}
 	l.watch(Inputs{Files: moduleFiles(l.ws.Module)})
+	if !l.checkReplaces() {
+		return nil
+	}
 	var dirs, patterns []string
 	for _, f := range folders {
 		for _, dir := range f.pkgs {
@@ -92,16 +98,54 @@ func (l *loader) compile(ctx context.Context, g graph) error {
 	return err
 }
 
+// checkReplaces complains about replace directives that lead to no module, which the go command says in a roundabout way.
+func (l *loader) checkReplaces() bool {
+	name := filepath.Join(l.ws.Module.Dir, "go.mod")
+	data, err := os.ReadFile(name)
+	if err != nil || l.ws.Module.GoWork != "" { // a workspace may replace it once more
+		return true
+	}
+	mod, err := modfile.Parse(name, data, nil)
+	if err != nil {
+		return true // the go command says why
+	}
+	ok := true
+	for _, r := range mod.Replace {
+		dir := filepath.FromSlash(r.New.Path)
+		required := slices.ContainsFunc(mod.Require, func(q *modfile.Require) bool { return q.Mod.Path == r.Old.Path })
+		if r.New.Version != "" || !required {
+			continue // by another module, or nothing depends on it
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(l.ws.Module.Dir, dir)
+		}
+		theirs := filepath.Join(dir, "go.mod")
+		l.watch(Inputs{Files: []string{theirs}})
+		if _, err := os.Stat(theirs); errors.Is(err, fs.ErrNotExist) {
+			what := "the folder of that module, which has a go.mod"
+			if r.Old.Path == BDKModule {
+				what = "a checkout of bdk"
+			}
+			pos := diag.Pos{File: name}
+			if r.Syntax != nil {
+				pos.Line = r.Syntax.Start.Line
+			}
+			l.fail(codeReplace, pos, "run `go mod edit -replace "+r.Old.Path+"=DIR` with "+what, "%s is replaced by %s, where there is no module", r.Old.Path, r.New.Path)
+			ok = false
+		}
+	}
+	return ok
+}
+
 // requiresBDK says whether the module can import package bdk.
 func (l *loader) requiresBDK(g graph) bool {
 	p := g[bdkPackage]
 	if p != nil && p.Error == nil {
 		return true
 	}
-	what := "the module does not require " + BDKModule
-	help := "run `go get " + bdkPackage + "` in the folder of this go.mod"
+	what, help := "the module does not require "+BDKModule, "run in its folder: "+requireBDK
 	if p != nil && !strings.Contains(p.Error.Err, "no required module provides") && !strings.Contains(p.Error.Err, "is not in std") {
-		what, help = "the module's "+BDKModule+" cannot be used: "+firstLine(p.Error.Err), "run `go mod tidy` in the folder of this go.mod"
+		what = "the module's " + BDKModule + " cannot be used: " + firstLine(p.Error.Err)
 	}
 	l.fail(codeNoBDK, diag.Pos{File: filepath.Join(l.ws.Module.Dir, "go.mod")}, help, "%s", what)
 	return false
@@ -182,7 +226,7 @@ func (l *loader) compileErrors(g graph, p *listed, checked *packages.Package) {
 		errs = []packages.Error{{Pos: p.Error.Pos, Msg: p.Error.Err, Kind: packages.ListError}}
 	}
 	placed := slices.ContainsFunc(errs, func(e packages.Error) bool { _, _, ok := l.placed(e); return ok })
-	broken := map[string]bool{} // files of which the parser has understood no more
+	errs = l.withoutConsequences(errs)
 	count := 0
 	for _, e := range errs {
 		pos, text, ok := l.placed(e)
@@ -196,15 +240,39 @@ func (l *loader) compileErrors(g graph, p *listed, checked *packages.Package) {
 			continue // it only sums up what is said elsewhere
 		case !ok:
 			pos = diag.Pos{File: p.Dir}
-		case e.Kind == packages.ParseError && broken[pos.File]:
-			continue
 		}
-		broken[pos.File] = e.Kind == packages.ParseError
 		if count++; count <= maxErrors {
-			what, help := explain(text, scope)
+			what, help := l.explain(text, scope)
 			l.fail(codeCompile, pos, help, "%s", what)
 		}
 	}
+}
+
+// withoutConsequences returns the errors without those that follow from a mistake of syntax: all others of that file, and
+// names that files beside it miss.
+func (l *loader) withoutConsequences(errs []packages.Error) []packages.Error {
+	broken := map[string]bool{} // files with a mistake of syntax; whether it was kept
+	file := func(e packages.Error) string {
+		pos, _, _ := l.placed(e)
+		return pos.File
+	}
+	for _, e := range errs {
+		if e.Kind == packages.ParseError {
+			broken[file(e)] = false
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(errs), func(e packages.Error) bool {
+		name := file(e)
+		kept, isBroken := broken[name]
+		switch {
+		case e.Kind == packages.ParseError && !kept:
+			broken[name] = true
+			return false
+		case isBroken:
+			return true
+		}
+		return len(broken) > 0 && strings.HasPrefix(e.Msg, "undefined: ")
+	})
 }
 
 // placed returns where an error is and its text. The go command may have put the place into the text.
@@ -254,8 +322,12 @@ func (g graph) known(e packages.Error) bool {
 
 // explain returns an error of the compiler as one line, and what to do about it. The scope is that of package bdk, nil
 // if it is not imported.
-func explain(text string, scope *types.Scope) (what, help string) {
+func (l *loader) explain(text string, scope *types.Scope) (what, help string) {
 	what = firstLine(text)
+	if m := regexp.MustCompile(`package ([^;\s]+)`).FindStringSubmatch(text); m != nil && strings.HasPrefix(m[1], l.modulePath()+"/") {
+		folder := strings.TrimPrefix(m[1], l.modulePath()+"/")
+		return "the module has no package " + m[1], "mend the import path, or write the package into " + folder + "/ beside go.mod"
+	}
 	if m := regexp.MustCompile(`no required module provides package ([^;\s]+)`).FindStringSubmatch(text); m != nil {
 		return "no module provides the package " + m[1], "run `go get " + m[1] + "`, or mend the import path"
 	}
@@ -280,6 +352,12 @@ func explain(text string, scope *types.Scope) (what, help string) {
 		}
 	}
 	return what, "mend the Go code at this place"
+}
+
+// modulePath returns the path of the agents' module, "" if it has none.
+func (l *loader) modulePath() string {
+	data, _ := os.ReadFile(filepath.Join(l.ws.Module.Dir, "go.mod")) // the go command says if it cannot be read
+	return modfile.ModulePath(data)
 }
 
 // bdkScope returns the names of package bdk if pkg imports it.

@@ -6,11 +6,13 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 )
@@ -38,7 +40,7 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 				f.agent.Tools = append(f.agent.Tools, Tool{s.name, *def})
 			case "Agent":
 				f.agent.Config = def
-				f.inline = v.inlineInstructions()
+				f.inline, f.model = v.inline("Instructions"), v.inline("Model")
 			case "Instructions":
 				f.agent.Instructions.Definition = def
 			}
@@ -66,8 +68,9 @@ type view struct {
 
 // variable is a package-level variable with its initial value, if it has one of its own.
 type variable struct {
-	obj   types.Object
-	value ast.Expr
+	obj    types.Object
+	value  ast.Expr
+	shared bool // its value is one of several that a call returns
 }
 
 // variables returns the package-level variables of the file.
@@ -94,9 +97,9 @@ func (v *view) appendVariables(all []variable, spec ast.Spec) []variable {
 		return all
 	}
 	for i, id := range values.Names {
-		one := variable{obj: v.pkg.TypesInfo.Defs[id]}
+		one := variable{obj: v.pkg.TypesInfo.Defs[id], shared: len(values.Values) > 0}
 		if len(values.Values) == len(values.Names) {
-			one.value = values.Values[i]
+			one.value, one.shared = values.Values[i], false
 		}
 		if one.obj != nil && id.Name != "_" {
 			all = append(all, one)
@@ -147,11 +150,15 @@ func (v *view) definition(f *folder) *Definition {
 	}
 	switch {
 	case len(found) == 1:
-		v.checkValue(found[0])
+		v.checkValue(found[0], f.agent.Dir)
 		p := v.pkg.Fset.Position(found[0].obj.Pos())
 		return &Definition{Package: v.pkg.PkgPath, Var: found[0].obj.Name(), File: f.rel(v.src.path), Line: p.Line}
 	case len(found) > 1:
-		v.fail(codeTwo, found[1].obj.Pos(), "move one of them into a file of its own, or begin its name with a lower-case letter if it is a helper",
+		help := "keep one of them: an agent has one, or begin the name of the other with a lower-case letter if it is a helper"
+		if v.src.kind == "Tool" {
+			help = "move one of them into a file of its own, or begin its name with a lower-case letter if it is a helper"
+		}
+		v.fail(codeTwo, found[1].obj.Pos(), help,
 			"%s and %s are both a bdk.%s: a file has one definition", found[0].obj.Name(), found[1].obj.Name(), v.src.kind)
 	case v.broken():
 	case len(others) > 0 && strings.Contains(typeName(others[0].obj.Type()), "bdk."):
@@ -214,12 +221,12 @@ func (v *view) fail(code string, at token.Pos, help, format string, args ...any)
 }
 
 // checkValue looks for mistakes in the value of a definition, as far as it is written out.
-func (v *view) checkValue(one variable) {
+func (v *view) checkValue(one variable, dir string) {
 	switch v.src.kind {
 	case "Tool":
 		v.checkTool(one)
 	case "Agent":
-		v.checkAgent(one)
+		v.checkAgent(one, dir)
 	case "Instructions":
 		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
 			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")
@@ -228,15 +235,15 @@ func (v *view) checkValue(one variable) {
 }
 
 func (v *view) checkTool(one variable) {
-	if one.value == nil {
+	if _, literal := v.literal(one.value); literal || one.value == nil && !one.shared {
 		v.fail(codeWrongType, one.obj.Pos(), "define the tool with bdk.DefineTool(spec, function)", "%s is an empty bdk.Tool", one.obj.Name())
 		return
 	}
 	call, ok := ast.Unparen(one.value).(*ast.CallExpr)
-	if !ok || len(call.Args) != 2 {
+	if !ok || len(call.Args) != 2 || !v.isDefineTool(call) {
 		return
 	}
-	if spec, ok := ast.Unparen(call.Args[0]).(*ast.CompositeLit); ok {
+	if spec, ok := v.literal(call.Args[0]); ok {
 		value := field(spec, "Description")
 		text, known := v.constant(value)
 		if value == nil || known && strings.TrimSpace(text) == "" {
@@ -247,7 +254,32 @@ func (v *view) checkTool(one variable) {
 			v.fail(codeNoDescription, at, "set Description to what the tool does and when the model should use it", "the tool has no description")
 		}
 	}
+	if v.isNil(call.Args[1]) {
+		v.fail(codeWrongType, call.Args[1].Pos(), "give the tool a function: func(ctx context.Context, call *bdk.Call, input Struct) (Result, error)",
+			"%s has no function", one.obj.Name())
+		return
+	}
 	v.checkInput(call)
+}
+
+// isDefineTool says whether a call is one of bdk.DefineTool, with or without type arguments.
+func (v *view) isDefineTool(call *ast.CallExpr) bool {
+	obj := typeutil.Callee(v.pkg.TypesInfo, call)
+	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == bdkPackage && obj.Name() == "DefineTool"
+}
+
+// isNil says whether an expression is nil, converted or not.
+func (v *view) isNil(e ast.Expr) bool {
+	e = ast.Unparen(e)
+	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 && v.pkg.TypesInfo.Types[call.Fun].IsType() {
+		return v.isNil(call.Args[0])
+	}
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	_, isNil := v.pkg.TypesInfo.Uses[id].(*types.Nil)
+	return isNil
 }
 
 // checkInput looks at the type of a tool's input.
@@ -273,15 +305,32 @@ func typeName(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string { return p.Name() })
 }
 
-func (v *view) checkAgent(one variable) {
+func (v *view) checkAgent(one variable, dir string) {
 	lit, ok := v.literal(one.value)
 	if !ok {
 		return
 	}
-	v.checkModel(field(lit, "Model"))
+	v.checkModel(field(lit, "Model"), dir)
 	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {
 		for _, e := range list.Elts {
-			v.checkModel(e)
+			v.checkModel(e, dir)
+		}
+	}
+	v.checkLimits(lit, "MaxOutputTokens", "ContextTokens")
+	if limits, ok := v.literal(field(lit, "Limits")); ok {
+		v.checkLimits(limits, "StepsPerTurn", "TurnTime", "RunningTurns", "ParallelTools", "ToolOutput", "TokensPerSession", "USDPerSession")
+	}
+}
+
+// checkLimits complains about constants below zero.
+func (v *view) checkLimits(lit *ast.CompositeLit, names ...string) {
+	for _, name := range names {
+		e := field(lit, name)
+		if e == nil {
+			continue
+		}
+		if value := v.pkg.TypesInfo.Types[e].Value; value != nil && value.Kind() != constant.Unknown && constant.Sign(value) < 0 {
+			v.fail(codeLimit, e.Pos(), "leave it out for the default, or give a number above zero", "%s is below zero", name)
 		}
 	}
 }
@@ -295,14 +344,18 @@ func (v *view) literal(e ast.Expr) (*ast.CompositeLit, bool) {
 	return lit, ok
 }
 
-// checkModel complains about a model whose provider is not known.
-func (v *view) checkModel(e ast.Expr) {
+// checkModel complains about a model whose provider is not known, and about a script that is not there.
+func (v *view) checkModel(e ast.Expr, dir string) {
 	text, ok := v.constant(e)
-	if !ok {
+	if !ok || text == "" {
 		return
 	}
 	providers := []string{"anthropic", "bedrock", "openai", "scripted"}
 	provider, name, _ := strings.Cut(text, ":")
+	if provider == "scripted" && name != "" {
+		v.checkScript(e, dir, name)
+		return
+	}
 	if slices.Contains(providers, provider) && name != "" {
 		return
 	}
@@ -313,8 +366,36 @@ func (v *view) checkModel(e ast.Expr) {
 	v.fail(codeModel, e.Pos(), help, "the model %q has no known provider", text)
 }
 
-// inlineInstructions says whether the agent's configuration has instructions.
-func (v *view) inlineInstructions() answer {
+// checkScript complains if the file of a scripted model is not there. What is in it the host finds out.
+func (v *view) checkScript(e ast.Expr, dir, name string) {
+	path := filepath.FromSlash(name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	v.l.watch(Inputs{Files: []string{path}})
+	if info, err := os.Stat(path); ModelGiven(v.l.opts.Env) || err == nil && info.Mode().IsRegular() {
+		return
+	}
+	v.fail(codeScript, e.Pos(), "write the file, see `go doc "+BDKModule+"/shared/model/scripted`, or name another model; the path is relative to the agent's folder",
+		"the script of the model, %s, is not there", name)
+}
+
+// checkNoModel warns if nothing names a model.
+func (l *loader) checkNoModel(f *folder) {
+	if f.model != no || ModelGiven(l.opts.Env) {
+		return
+	}
+	pos, help := diag.Pos{File: f.root}, "set Model in "+f.agent.Root+"/agent.go"
+	if c := f.agent.Config; c != nil {
+		pos = diag.Pos{File: filepath.Join(f.agent.Dir, filepath.FromSlash(c.File)), Line: c.Line}
+	} else {
+		help = "write " + f.agent.Root + "/agent.go with: var Agent = bdk.Agent{Model: \"provider:name\"}"
+	}
+	l.warn(codeNoModel, pos, help+", or BDK_MODEL in the environment of each start", "the agent has no model")
+}
+
+// inline says whether the agent's configuration has a field, of some kind of string.
+func (v *view) inline(name string) answer {
 	for _, one := range v.variables() {
 		if kind(one.obj.Type()) != "Agent" || !one.obj.Exported() {
 			continue
@@ -323,7 +404,7 @@ func (v *view) inlineInstructions() answer {
 		if !ok {
 			break
 		}
-		value := field(lit, "Instructions")
+		value := field(lit, name)
 		if value == nil {
 			return no
 		}

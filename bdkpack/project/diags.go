@@ -39,6 +39,10 @@ const (
 	codeNoDescription  = "BDK145"
 	codeModel          = "BDK146" // a model without a known provider
 	codeInput          = "BDK147" // a tool's input that is no struct
+	codeNoModel        = "BDK148"
+	codeLimit          = "BDK149" // a limit below zero
+	codeScript         = "BDK151" // the script of a model that is not there
+	codeReplace        = "BDK115" // a replace directive that leads nowhere
 	codeCompile        = "BDK150" // what the Go compiler says
 )
 

@@ -22,4 +22,4 @@ func ModuleError(stderr string) []string {
 }
 
 // Explain returns an error of the compiler as one line, and what to do about it.
-func Explain(text string) (what, help string) { return explain(text, nil) }
+func Explain(text string) (what, help string) { return (&loader{ws: &Workspace{}}).explain(text, nil) }

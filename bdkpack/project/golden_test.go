@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the want sections of testdata")
 
 // TestMistakesAreToldPrecisely loads the files of each case and compares what an author is told with its section want.
-// A case is the agent my-agent, or the folder that the line "load:" of its comment names, in a module that uses this
+// The environment names a model unless the comment says "without BDK_MODEL". A case is the agent my-agent, or the folder that the line "load:" of its comment names, in a module that uses this
 // repository.
 func TestMistakesAreToldPrecisely(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,11 @@ func TestMistakesAreToldPrecisely(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir, want := extract(t, archive)
-			_, diags, err := project.Load(t.Context(), dir, nil)
+			env := append(os.Environ(), "BDK_MODEL=openai:any")
+			if strings.Contains(string(archive.Comment), "without BDK_MODEL") {
+				env = append(env, "BDK_MODEL=")
+			}
+			_, diags, err := project.Load(t.Context(), dir, &project.Options{Env: env})
 			if err != nil {
 				t.Fatal(err)
 			}

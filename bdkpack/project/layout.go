@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
@@ -21,6 +22,7 @@ type folder struct {
 	root   string   // absolute path of bot/ or agent/
 	pkgs   []string // directories of packages with definitions
 	files  []source // that define something
+	model  answer   // whether the configuration names a model
 	forms  []string // of instructions, usable or not, beside agent.go
 	inline answer   // whether the configuration has instructions
 }
@@ -129,13 +131,17 @@ func (l *loader) scan(a *Agent) *folder {
 	f := &folder{agent: a, root: filepath.Join(a.Dir, a.Root)}
 	l.watchTree(f.root)
 	l.watchRoot(a.Dir)
-	l.watch(Inputs{Dirs: []string{f.root}, Files: []string{filepath.Join(a.Dir, "evals"), filepath.Join(a.Dir, "instructions.md")}})
+	l.watch(Inputs{Dirs: []string{f.root}, Files: []string{filepath.Join(a.Dir, "agent.go"), filepath.Join(a.Dir, "evals"), filepath.Join(a.Dir, "instructions.md")}})
 	if evals := filepath.Join(a.Dir, "evals"); isDir(evals) {
 		l.unsupported(evals)
 	}
+	l.checkBeside(f)
 	for _, e := range l.readDir(f.root) {
 		path := filepath.Join(f.root, e.Name())
 		info, ok := l.stat(path)
+		if e.Name() == "agent.go" {
+			f.model = maybe
+		}
 		switch {
 		case !ok || hidden(e.Name()):
 		case info.IsDir():
@@ -147,6 +153,17 @@ func (l *loader) scan(a *Agent) *folder {
 		}
 	}
 	return f
+}
+
+// checkBeside complains about a configuration in the agent's folder itself.
+func (l *loader) checkBeside(f *folder) {
+	path := filepath.Join(f.agent.Dir, "agent.go")
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil || !slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(bdkPackage) }) {
+		return
+	}
+	f.model = maybe // there is one mistake, not another one of a missing model
+	l.fail(codeUnknownEntry, diag.Pos{File: path}, "move it into "+f.agent.Root+"/", "agent.go is not discovered here")
 }
 
 // watchTree adds a folder of an agent and those below it to the inputs.
@@ -218,6 +235,7 @@ func (l *loader) scanGoFile(f *folder, path string) {
 		help := "move helpers into lib/, and each tool into a file of its own in tools/"
 		if meant := nearest(name, []string{"agent.go", "instructions.go"}); meant != "" {
 			help = "did you mean " + meant + "? Otherwise " + help
+			f.model = maybe
 		}
 		l.warn(codeStrayGoFile, diag.Pos{File: path}, help, "nothing in %s is discovered", name)
 	}
@@ -232,7 +250,7 @@ func (l *loader) scanFile(f *folder, path string) {
 		return
 	}
 	if meant := nearest(name, []string{"instructions.md", "agent.go", "instructions.go"}); meant != "" {
-		f.inline = maybe // there is one mistake, not another one of missing instructions
+		f.inline, f.model = maybe, maybe // there is one mistake, not another one of what is missing
 		l.fail(codeUnknownEntry, diag.Pos{File: path}, "did you mean "+meant+"?", "%s is not a file that is discovered", name)
 	}
 }

@@ -27,6 +27,9 @@ const (
 	CommandPackage = BDKModule + "/bdkpack/cmd/bdk"
 
 	bdkPackage = BDKModule + "/bdkpack/bdk"
+
+	// requireBDK lets a module build against a checkout, as long as no version can be downloaded.
+	requireBDK = "`go mod edit -replace " + BDKModule + "=DIR && go get " + bdkPackage + "`, where DIR is your checkout of bdk"
 )
 
 // findModule finds the go.mod of the agents. It says whether there is one that all of them share.
@@ -36,14 +39,14 @@ func (l *loader) findModule() bool {
 		dir := moduleDir(filepath.Join(a.Dir, a.Root))
 		switch {
 		case dir == "":
-			l.fail(codeNoModule, diag.Pos{File: a.Dir}, "run `go mod init "+strings.ToLower(a.Slug)+" && go get "+bdkPackage+"` in it",
+			l.fail(codeNoModule, diag.Pos{File: a.Dir}, "run in its folder: `go mod init example.com/"+strings.ToLower(a.Slug)+"`, then "+requireBDK+"; `bdk init` does all that",
 				"the agent has no go.mod, neither in its folder nor above")
 			ok = false
 		case l.ws.Module.Dir == "":
 			l.ws.Module.Dir = dir
 		case l.ws.Module.Dir != dir:
 			l.fail(codeManyModules, diag.Pos{File: filepath.Join(dir, "go.mod")},
-				"remove this go.mod and let one above all agents serve them, or give each agent's folder by itself",
+				"make a module in the folder above all of them, where each `bdk init` joins it, or give each agent's folder by itself",
 				"the agents belong to different Go modules, another one is in %s", l.ws.Module.Dir)
 			ok = false
 		}

@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 )
@@ -63,7 +66,8 @@ type Definition struct {
 
 // Options are all optional.
 type Options struct {
-	// Env is the environment of the go command, as key=value. Default: the environment of this process.
+	// Env is the environment of the go command, as key=value. A model in it takes the place of the agents' own, which are
+	// not looked at then. Default: the environment of this process.
 	Env []string
 
 	// Downloading is told of each module that has to be downloaded. Default: nobody is told.
@@ -98,6 +102,7 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 	}
 	for _, f := range all {
 		l.checkForms(f)
+		l.checkNoModel(f)
 	}
 	l.ws.Inputs = l.ws.Inputs.sorted()
 	return l.ws, l.diags.Sort(), nil
@@ -124,6 +129,14 @@ func Resolve(dir string) (string, error) {
 		return "", fmt.Errorf("%s is a file: name the folder of an agent", dir)
 	}
 	return abs, nil
+}
+
+// ModelGiven says whether the environment, as key=value, names a model for all agents. A nil one is that of this process.
+func ModelGiven(env []string) bool {
+	return slices.ContainsFunc((&exec.Cmd{Env: env}).Environ(), func(kv string) bool {
+		value, ok := strings.CutPrefix(kv, "BDK_MODEL=")
+		return ok && value != ""
+	})
 }
 
 // loader collects what one Load finds.

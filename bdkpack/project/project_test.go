@@ -61,7 +61,7 @@ func TestAgentIsDiscoveredByItsPaths(t *testing.T) {
 
 func TestAgentsOfAFolderShareAModule(t *testing.T) {
 	t.Parallel()
-	ws, diags, err := project.Load(t.Context(), filepath.Join(repository(t), "test", "agents"), nil)
+	ws, diags, err := project.Load(t.Context(), filepath.Join(repository(t), "test", "agents"), &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
 	if err != nil || len(diags) > 0 {
 		t.Fatalf("got error %v and diagnostics\n%s", err, diags)
 	}
@@ -210,7 +210,7 @@ func TestInstructionsHaveToBeText(t *testing.T) {
 		"NUL":     {"Be\x00brief.", 1},
 	} {
 		write(t, dir, map[string][]byte{"bot/instructions.md": []byte(c.text), "go.mod": []byte("module x\nmore")})
-		_, diags, err := project.Load(t.Context(), dir, nil)
+		_, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
 		if err != nil || len(diags) != 2 || diags[0].Code != "BDK123" || diags[0].Line != c.line || diags[1].Code != "BDK113" {
 			t.Errorf("%s: got error %v and diagnostics\n%s", name, err, diags)
 		}
