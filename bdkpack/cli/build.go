@@ -23,15 +23,7 @@ import (
 // build returns the program of the agents in dir, built if something changed. It shows what it is doing and the mistakes
 // it finds; with mistakes there is no program and the error is an exitError. The workspace is nil if nothing is known.
 func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.Workspace, error) {
-	cache, _ := userCacheDir(io) // without one, what is built must fit into the agent's folder
-	unlock, err := lockBuild(ctx, io, cache, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer unlock()
-	p := startProgress(io)
-	program, ws, diags, err := maingen.Load(ctx, dir, &maingen.Options{Env: io.Env, CacheDir: cache, Progress: p.show})
-	p.end()
+	program, ws, diags, err := load(ctx, io, dir)
 	if err != nil {
 		return nil, ws, err
 	}
@@ -40,6 +32,19 @@ func build(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.
 		return nil, ws, exitError(1)
 	}
 	return program, ws, nil
+}
+
+// load is build without showing the mistakes: with some of them there is neither a program nor an error.
+func load(ctx context.Context, io *IO, dir string) (*maingen.Program, *project.Workspace, diag.List, error) {
+	cache, _ := userCacheDir(io) // without one, what is built must fit into the agent's folder
+	unlock, err := lockBuild(ctx, io, cache, dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer unlock()
+	p := startProgress(io)
+	defer p.end()
+	return maingen.Load(ctx, dir, &maingen.Options{Env: io.Env, CacheDir: cache, Progress: p.show})
 }
 
 // lockBuild waits until no other process builds the agents in dir. The first one builds; the others find its program.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/cli/supervisor"
 	"github.com/bdk-lambda/bdk/bdkpack/cli/watcher"
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
 	"github.com/bdk-lambda/bdk/bdkpack/project"
 )
@@ -31,8 +32,8 @@ func newDevCmd(io *IO) *cobra.Command {
 			"good build keeps serving.",
 		Args: oneFolder(&opts.dir),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return devRun(cmd.Context(), io, opts, func(ctx context.Context) (*maingen.Program, *project.Workspace, error) {
-				return build(ctx, io, opts.dir)
+			return devRun(cmd.Context(), io, opts, func(ctx context.Context) (*maingen.Program, *project.Workspace, diag.List, error) {
+				return load(ctx, io, opts.dir)
 			})
 		},
 	}
@@ -40,8 +41,8 @@ func newDevCmd(io *IO) *cobra.Command {
 	return cmd
 }
 
-// buildFunc is [build] of one folder.
-type buildFunc func(context.Context) (*maingen.Program, *project.Workspace, error)
+// buildFunc is [load] of one folder.
+type buildFunc func(context.Context) (*maingen.Program, *project.Workspace, diag.List, error)
 
 func devRun(ctx context.Context, io *IO, opts serving, build buildFunc) error {
 	if err := opts.check(io); err != nil {
@@ -162,7 +163,7 @@ func (d *dev) rebuild(ctx context.Context) error {
 	const rounds = 5 // files may appear in folders that are not watched yet: look again once they are
 	for range rounds {
 		before, _ := d.inputs.Fingerprint() // what cannot be read is found out by the build
-		program, ws, err := d.build(ctx)
+		program, ws, diags, err := d.build(ctx)
 		added := false
 		if ws != nil {
 			known := d.inputs
@@ -173,17 +174,19 @@ func (d *dev) rebuild(ctx context.Context) error {
 			}
 		}
 		d.seen = before
-		var mistakes exitError
-		switch {
-		case errors.As(err, &mistakes):
-			d.keepServing()
-			return nil
-		case err != nil:
+		if err != nil {
 			d.seen = ""
 			return err
-		case !added:
-			return d.start(ctx, program, began)
 		}
+		if added {
+			continue
+		}
+		showDiagnostics(d.io, diags)
+		if program == nil {
+			d.keepServing()
+			return nil
+		}
+		return d.start(ctx, program, began)
 	}
 	return errors.New("the files change faster than they can be built")
 }

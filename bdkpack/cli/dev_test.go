@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/cli"
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
 	"github.com/bdk-lambda/bdk/bdkpack/project"
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -143,7 +144,7 @@ func startDev(t *testing.T, text string) *devRig {
 	return r
 }
 
-func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, error) {
+func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, diag.List, error) {
 	r.builds.Add(1)
 	ws := &project.Workspace{
 		Dir:    r.dir,
@@ -153,15 +154,14 @@ func (r *devRig) build(context.Context) (*maingen.Program, *project.Workspace, e
 	text, err := os.ReadFile(filepath.Join(r.dir, "bot", "agent.go"))
 	switch string(text) {
 	case "":
-		return nil, ws, errors.Join(errors.New("no go command"), err)
+		return nil, ws, nil, errors.Join(errors.New("no go command"), err)
 	case "does not start":
-		return &maingen.Program{Path: "/no/such/program", Workspace: ws, Reused: true}, ws, nil
+		return &maingen.Program{Path: "/no/such/program", Workspace: ws, Reused: true}, ws, nil, nil
 	}
 	if strings.Contains(string(text), "mistake") {
-		fmt.Fprintln(r.screen, "agent.go:1:1: mistake")
-		return nil, ws, cli.ExitError(1)
+		return nil, ws, diag.List{{Code: "BDK900", Message: "mistake"}}, nil
 	}
-	return &maingen.Program{Path: os.Args[0], Workspace: ws, Reused: true}, ws, nil
+	return &maingen.Program{Path: os.Args[0], Workspace: ws, Reused: true}, ws, nil, nil
 }
 
 func (r *devRig) edit(text string) {
@@ -210,7 +210,7 @@ func TestDevServesWhatWasEditedAndKeepsTheLastGoodBuild(t *testing.T) {
 	r.wantAnswer("two")
 
 	r.edit("a mistake")
-	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "error[BDK900]: mistake")
 	r.screen.want(t, "the last good build keeps serving")
 	r.wantAnswer("two")
 
@@ -266,7 +266,7 @@ func TestDevLeavesNothingBehind(t *testing.T) {
 func TestDevWithoutAGoodBuildWaitsForAChange(t *testing.T) {
 	t.Parallel()
 	r := startDev(t, "mistake")
-	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "error[BDK900]: mistake")
 	r.screen.want(t, "waiting for a change")
 	r.edit("mended")
 	r.screen.want(t, "demo is served at")
@@ -279,7 +279,7 @@ func TestDevWithoutAProgramThatStartsWaitsForAChange(t *testing.T) {
 	r.screen.want(t, "the new program did not become ready: ")
 	r.screen.want(t, "waiting for a change")
 	r.edit("a mistake")
-	r.screen.want(t, "agent.go:1:1: mistake")
+	r.screen.want(t, "error[BDK900]: mistake")
 	r.screen.want(t, "waiting for a change")
 	r.edit("mended")
 	r.screen.want(t, "demo is served at")
