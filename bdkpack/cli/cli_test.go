@@ -387,3 +387,16 @@ func TestInfoShowsWhatIsWrongWithAToolAndFails(t *testing.T) {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 }
+
+// What init tells an author to do next works from where it was called, whether or not the command can be found by name.
+func TestInitNamesTheCommandAsItWasCalled(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"bdk": "bdk", "bin/bdk": "bin/bdk", "/a b/bdk": "'/a b/bdk'", "": "bdk"} {
+		dir := filepath.Join(t.TempDir(), "my-agent")
+		var out bytes.Buffer
+		io := &cli.IO{Name: name, Out: &out, Err: &out, Clock: clock.System{}}
+		if code := cli.Run(t.Context(), io, []string{"init", dir, "--checkout", "../.."}); code != 0 || !strings.Contains(out.String(), "  "+want+" dev "+dir) {
+			t.Errorf("called as %q: exit code %d and\n%s", name, code, &out)
+		}
+	}
+}

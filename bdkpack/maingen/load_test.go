@@ -177,6 +177,27 @@ func TestUnchangedProgramIsReusedAndAChangedOneIsAnother(t *testing.T) {
 	}
 }
 
+// An agent without a model is fine as long as the environment names one; the program is the same.
+func TestModelInTheEnvironmentIsRememberedOfABuild(t *testing.T) {
+	t.Parallel()
+	root := world(t, map[string]string{"agent/go.mod": complete, "agent/bot/agent.go": "package bot\n\nimport \"github.com/bdk-lambda/bdk/bdkpack/bdk\"\n\nvar Agent bdk.Agent\n"})
+	dir := filepath.Join(root, "agent")
+	missing := append(os.Environ(), "BDK_MODEL=")
+	given := append(os.Environ(), "BDK_MODEL=openai:any")
+	first := load(t, dir, &maingen.Options{Env: missing})
+	for i, step := range []struct {
+		env      []string
+		warnings int
+		reused   bool
+	}{{missing, 1, true}, {given, 0, false}, {given, 0, true}, {missing, 1, false}} {
+		p := load(t, dir, &maingen.Options{Env: step.env})
+		if p.Path != first.Path || len(p.Warnings) != step.warnings || p.Reused != step.reused {
+			t.Errorf("step %d: got %d warnings, reused %t, path %s, want %d, %t and %s",
+				i, len(p.Warnings), p.Reused, p.Path, step.warnings, step.reused, first.Path)
+		}
+	}
+}
+
 func TestMistakesLeaveTheLastProgramAlone(t *testing.T) {
 	t.Parallel()
 	root := world(t, map[string]string{"agent/go.mod": complete})

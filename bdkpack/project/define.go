@@ -400,6 +400,9 @@ func (v *view) inline(name string) answer {
 		if kind(one.obj.Type()) != "Agent" || !one.obj.Exported() {
 			continue
 		}
+		if one.value == nil && !one.shared {
+			return no
+		}
 		lit, ok := v.literal(one.value)
 		if !ok {
 			break

@@ -162,6 +162,9 @@ func (l *loader) checkBeside(f *folder) {
 	if err != nil || !slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(bdkPackage) }) {
 		return
 	}
+	if _, err := os.Lstat(filepath.Join(f.root, "agent.go")); err == nil {
+		return // it is something else
+	}
 	f.model = maybe // there is one mistake, not another one of a missing model
 	l.fail(codeUnknownEntry, diag.Pos{File: path}, "move it into "+f.agent.Root+"/", "agent.go is not discovered here")
 }

@@ -305,6 +305,24 @@ func TestCrashedProgramIsStartedAgainAfterAGrowingWait(t *testing.T) {
 	}
 }
 
+func TestTimeUntilReadyCountsFromWhenAProgramWasWanted(t *testing.T) {
+	t.Parallel()
+	r := run(t, supervisor.Options{MinWait: time.Millisecond})
+	slow := fake("one")
+	slow.Wanted = time.Now().Add(-time.Hour)
+	r.programs <- slow
+	if n := r.want(supervisor.Ready); n.Took < time.Hour {
+		t.Errorf("a program that was built for an hour took %s", n.Took)
+	}
+	if _, err := get(fresh(), http.MethodGet, r.url+"/crash"); err == nil {
+		t.Fatal("the program did not crash")
+	}
+	r.want(supervisor.Crashed)
+	if n := r.want(supervisor.Ready); n.Took > time.Minute {
+		t.Errorf("started again after a crash it took %s", n.Took)
+	}
+}
+
 func TestNewProgramTakesOverAtOnceAfterACrash(t *testing.T) {
 	t.Parallel()
 	r := run(t, supervisor.Options{MinWait: time.Hour, MaxWait: time.Hour})
