@@ -46,7 +46,8 @@ func (l *loader) findModule() bool {
 			l.ws.Module.Dir = dir
 		case l.ws.Module.Dir != dir:
 			l.fail(codeManyModules, diag.Pos{File: filepath.Join(dir, "go.mod")},
-				"make a module in the folder above all of them, where each `bdk init` joins it, or give each agent's folder by itself",
+				"give each agent's folder by itself; or let them share a module: `go mod init` in the folder above, where `bdk init` joins it, and in agents\n"+
+					"that are there remove go.mod and go.sum and let the imports of their own packages begin with the path of that module",
 				"the agents belong to different Go modules, another one is in %s", l.ws.Module.Dir)
 			ok = false
 		}
