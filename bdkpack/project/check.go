@@ -144,7 +144,7 @@ func (l *loader) requiresBDK(g graph) bool {
 		return true
 	}
 	what, help := "the module does not require "+BDKModule, "run in its folder: "+requireBDK
-	if p != nil && !strings.Contains(p.Error.Err, "no required module provides") && !strings.Contains(p.Error.Err, "is not in std") {
+	if p != nil && !unprovided().MatchString(p.Error.Err) && !strings.Contains(p.Error.Err, "is not in std") {
 		what = "the module's " + BDKModule + " cannot be used: " + firstLine(p.Error.Err)
 	}
 	l.fail(codeNoBDK, diag.Pos{File: filepath.Join(l.ws.Module.Dir, "go.mod")}, help, "%s", what)
@@ -320,6 +320,11 @@ func (g graph) known(e packages.Error) bool {
 	return g[path] != nil
 }
 
+// unprovided matches what the go command says of a package that no module provides, in each of its modes.
+func unprovided() *regexp.Regexp {
+	return regexp.MustCompile(`(?:no required module provides|cannot find module providing) package ([^;:\s]+)`)
+}
+
 // explain returns an error of the compiler as one line, and what to do about it. The scope is that of package bdk, nil
 // if it is not imported.
 func (l *loader) explain(text string, scope *types.Scope) (what, help string) {
@@ -328,7 +333,7 @@ func (l *loader) explain(text string, scope *types.Scope) (what, help string) {
 		folder := strings.TrimPrefix(m[1], l.modulePath()+"/")
 		return "the module has no package " + m[1], "mend the import path, or write the package into " + folder + "/ beside go.mod"
 	}
-	if m := regexp.MustCompile(`no required module provides package ([^;\s]+)`).FindStringSubmatch(text); m != nil {
+	if m := unprovided().FindStringSubmatch(text); m != nil {
 		return "no module provides the package " + m[1], "run `go get " + m[1] + "`, or mend the import path"
 	}
 	if m := regexp.MustCompile(`^undefined: bdk\.(\w+)$`).FindStringSubmatch(what); m != nil && scope != nil {

@@ -16,8 +16,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the want sections of testdata")
 
 // TestMistakesAreToldPrecisely loads the files of each case and compares what an author is told with its section want.
-// The environment names a model unless the comment says "without BDK_MODEL". A case is the agent my-agent, or the folder that the line "load:" of its comment names, in a module that uses this
-// repository.
+// The environment names a model unless the comment says "without BDK_MODEL". A case is the agent my-agent, or the folder that
+// the line "load:" of its comment names, in a module that uses this repository.
 func TestMistakesAreToldPrecisely(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("testdata/*.txtar")
@@ -32,7 +32,10 @@ func TestMistakesAreToldPrecisely(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir, want := extract(t, archive)
-			env := append(os.Environ(), "BDK_MODEL=openai:any")
+			env := append(os.Environ(), "BDK_MODEL=openai:any", "GOFLAGS=")
+			if strings.Contains(string(archive.Comment), "with GOFLAGS=-mod=readonly") { // in which the go command has other words
+				env = append(env, "GOFLAGS=-mod=readonly")
+			}
 			if strings.Contains(string(archive.Comment), "without BDK_MODEL") {
 				env = append(env, "BDK_MODEL=")
 			}

@@ -63,7 +63,7 @@ func tools(named []bdk.NamedTool) []toolInfo {
 			InputSchema: n.Tool.InputSchema(), OutputSchema: s.OutputSchema,
 		}
 		if err := n.Tool.Err(); err != nil {
-			info.Error = err.Error()
+			info.Error, info.InputSchema, info.OutputSchema = err.Error(), json.RawMessage("null"), nil // which need not be JSON
 		}
 		infos = append(infos, info)
 	}
