@@ -143,3 +143,18 @@ func TestLogs(t *testing.T) {
 		t.Errorf("a host without a ring: got %s", a.raw)
 	}
 }
+
+// A schema that is no JSON is left out, and the tool's error says why.
+func TestDescribeToolThatIsWrong(t *testing.T) {
+	t.Parallel()
+	broken := bdk.DefineTool(bdk.ToolSpec{Description: "Broken.", InputSchema: json.RawMessage(`{"type":`), OutputSchema: json.RawMessage(`{`)},
+		func(context.Context, *bdk.Call, json.RawMessage) (string, error) { return "", nil })
+	info := httpapi.Describe(bdk.Project{Slug: "demo", Tools: []bdk.NamedTool{{Name: "broken", Tool: broken}}}, nil, nil)
+	text, err := json.Marshal(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"error":"`) || strings.Contains(string(text), "inputSchema") {
+		t.Errorf("info = %s", text)
+	}
+}

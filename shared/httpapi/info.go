@@ -49,7 +49,7 @@ type toolInfo struct {
 	Effect       string          `json:"effect,omitempty"` // read or write; absent if it depends on the input
 	Source       string          `json:"source,omitempty"`
 	Error        string          `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
-	InputSchema  json.RawMessage `json:"inputSchema"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 }
 
@@ -60,14 +60,22 @@ func tools(named []bdk.NamedTool) []toolInfo {
 		kind, _ := s.Effect.(bdk.EffectKind)
 		info := toolInfo{
 			Name: n.Name, Title: s.Title, Description: s.Description, Effect: string(kind), Source: n.Source,
-			InputSchema: n.Tool.InputSchema(), OutputSchema: s.OutputSchema,
+			InputSchema: readable(n.Tool.InputSchema()), OutputSchema: readable(s.OutputSchema),
 		}
 		if err := n.Tool.Err(); err != nil {
-			info.Error, info.InputSchema, info.OutputSchema = err.Error(), json.RawMessage("null"), nil // which need not be JSON
+			info.Error = err.Error()
 		}
 		infos = append(infos, info)
 	}
 	return infos
+}
+
+// readable returns a schema, nil if an author wrote what is no JSON, which the tool's error tells.
+func readable(schema json.RawMessage) json.RawMessage {
+	if !json.Valid(schema) {
+		return nil
+	}
+	return schema
 }
 
 // instructionsInfo says how long the instructions are, not what they say.
