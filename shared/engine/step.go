@@ -81,7 +81,7 @@ func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
 	if t.Turn.ID != ref.TurnID {
 		return nil, fmt.Errorf("%w: it holds no message of turn %s", errUnreadable, ref.TurnID)
 	}
-	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
+	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID), slog.String("owner", w.Row().Owner))
 	r := &run{Engine: e, ref: ref, w: w, t: t, log: log, inherited: make(map[string]bool)}
 	for _, c := range t.Turn.open() {
 		r.inherited[c.CallID] = true

@@ -28,8 +28,12 @@ func pieces(ctx context.Context, m model.Model, req *model.Request) <-chan piece
 				send(ctx, c, piece{err: err})
 			}
 		}()
+		b := newBound(req)
 		for d, err := range m.Stream(ctx, req) {
-			if !send(ctx, c, piece{d, known(err)}) {
+			if err == nil {
+				d, err = b.check(d)
+			}
+			if !send(ctx, c, piece{d, known(err)}) || err != nil {
 				return
 			}
 		}

@@ -34,6 +34,7 @@ func (x *exchange) body() ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
 	switch {
 	case err != nil:
+		x.cut = true
 		return nil, invalid("the body ends early: send it whole, within %s", bodyTime)
 	case len(raw) > maxBody:
 		return nil, tooBig

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"cmp"
+	"encoding/json"
 	"html"
 	"math"
 	"net/http"
 	"strings"
 
+	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/telemetry"
 )
 
@@ -107,11 +109,22 @@ func (x *exchange) logs() error {
 		var records []telemetry.Record
 		records, answer.Next = x.opts.Logs.After(after)
 		for _, r := range records {
-			if slug := r.Slug(); slug == "" || slug == x.slug {
+			if slug := r.Slug(); (slug == "" || slug == x.slug) && x.maySee(r) {
 				answer.Logs = append(answer.Logs, r)
 			}
 		}
 	}
 	x.json(http.StatusOK, answer)
 	return nil
+}
+
+// maySee reports whether a log record is for the caller: what is about a session, or a request, is for its owner alone.
+func (x *exchange) maySee(r telemetry.Record) bool {
+	who := func(key string) string {
+		var name string
+		_ = json.Unmarshal(r.Attrs[key], &name) // absent: ""
+		return name
+	}
+	owner := cmp.Or(who("owner"), who("principal"))
+	return owner == string(x.caller) || owner == "" && (r.Attrs["session_id"] == nil || x.caller == auth.Local)
 }

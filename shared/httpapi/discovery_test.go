@@ -136,6 +136,13 @@ func TestLogs(t *testing.T) {
 	if diff := cmp.Diff([]string{"next 3"}, show(c.do("GET", "/one/v1/logs?after=3", ""))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	log.Info("ann's", slog.String("owner", "ann"), slog.String("session_id", "ses_1"))
+	log.Info("bob's", slog.String("owner", "bob"), slog.String("session_id", "ses_2"))
+	log.Info("bob asks", slog.String("principal", "bob"))
+	log.Info("nobody's", slog.String("session_id", "ses_3"))
+	if diff := cmp.Diff([]string{"4 INFO ann's", "next 7"}, show(c.do("GET", "/one/v1/logs?after=3", ""))); diff != "" {
+		t.Errorf("a caller sees the records of others (-want +got):\n%s", diff)
+	}
 	for _, query := range []string{"after=-1", "after=x", "after=", "after=99999999999999999999", "after=1&after=2", "since=1"} {
 		refused(t, c.do("GET", "/one/v1/logs?"+query, ""), 400, "invalid_request")
 	}

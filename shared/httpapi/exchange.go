@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,6 +34,7 @@ type exchange struct {
 	id     string // request id
 	began  time.Time
 	read   bool // the body was, at least in part
+	cut    bool // the body could not be read to its end
 	broken bool // the answer cannot be completed: the connection must be cut
 }
 
@@ -154,13 +156,15 @@ func (x *exchange) fail(err error) {
 	}
 	control := http.NewResponseController(x.w)
 	early := control.EnableFullDuplex() == nil
-	if !early {
-		x.drain()
+	whole := early || x.drain()
+	if !whole || x.cut {
+		x.w.Header().Set("Connection", "close")
 	}
 	x.json(code.Status(), failure{Error: code, Message: message})
 	if early {
 		_ = control.Flush() // a reader that is gone: nobody to tell
-		x.drain()
+		// What is left of a body must never be taken for the next request.
+		x.broken = x.cut || !x.drain()
 	}
 }
 
@@ -231,13 +235,17 @@ const (
 )
 
 // drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the
-// answer. Where the host can do both, the answer comes first.
-func (x *exchange) drain() {
-	if x.r.Body == nil || !x.read && x.r.Header.Get("Expect") != "" { // the client waits for leave to send
-		return
+// answer. Where the host can do both, the answer comes first. It reports whether the body was read to its end.
+func (x *exchange) drain() bool {
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return true
+	}
+	if !x.read && x.r.Header.Get("Expect") != "" { // the client waits for leave to send
+		return false
 	}
 	x.limitRead()
-	_, _ = io.CopyN(io.Discard, x.r.Body, maxDrain) // at worst the connection closes
+	_, err := io.CopyN(io.Discard, x.r.Body, maxDrain)
+	return errors.Is(err, io.EOF)
 }
 
 func (x *exchange) limitRead() {

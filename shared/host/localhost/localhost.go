@@ -31,6 +31,7 @@ type Program struct {
 func Main(projects []bdk.Project) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log may go away: no reason to end
 	text := os.Getenv(launch.Env)
 	_ = os.Unsetenv(launch.Env)
 	if text == "" {
