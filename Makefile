@@ -15,6 +15,10 @@ GOLANGCI := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
 ARCHLINT := $(TOOLS)/go-arch-lint@v1.13.0/go-arch-lint
 DEADCODE := $(TOOLS)/deadcode@v0.52.0/deadcode
 
+# what stands in for AWS in tests; package test/emulator looks for them there
+DYNOXIDE  := $(TOOLS)/dynoxide@1.2.1
+VERSITYGW := $(TOOLS)/versitygw@v1.8.0/versitygw
+
 # what only generated programs call: the definitions of agents, and where such a program begins
 REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$
 
@@ -77,6 +81,9 @@ ci: ## everything a change has to pass
 .PHONY: tools
 tools: $(GOLANGCI) $(ARCHLINT) $(DEADCODE) ## build the pinned linters into .tools
 
+.PHONY: emulators
+emulators: $(DYNOXIDE) $(VERSITYGW) ## install what stands in for AWS in tests into .tools (needs npm)
+
 install = @echo "building $(notdir $@)"; GOFLAGS= GOBIN=$(dir $@) go install $(1)@$(lastword $(subst @, ,$(patsubst %/,%,$(dir $@))))
 
 $(GOLANGCI):
@@ -85,3 +92,7 @@ $(ARCHLINT):
 	$(call install,github.com/fe3dback/go-arch-lint)
 $(DEADCODE):
 	$(call install,golang.org/x/tools/cmd/deadcode)
+$(DYNOXIDE):
+	@echo "installing $(notdir $@)"; npm install --silent --no-audit --no-fund --no-save --prefix $@ @dynoxide/linux-x64@$(lastword $(subst @, ,$@)) || { rm -rf $@; false; }
+$(VERSITYGW):
+	$(call install,github.com/versity/versitygw/cmd/versitygw)

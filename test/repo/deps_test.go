@@ -32,7 +32,9 @@ var (
 	stores = []string{"database/sql", "modernc.org/sqlite", "github.com/ncruces/..."}
 	// adapters know what they adapt; a host chooses among them.
 	storeAdapters = []string{module + "/shared/*/sqlite*", module + "/shared/internal/sqlitex", module + "/shared/host/localhost"}
-	awsAdapters   = []string{module + "/shared/model/bedrock", module + "/shared/host/..."}
+	awsAdapters   = []string{
+		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/host/...",
+	}
 )
 
 var rules = []rule{

@@ -1,0 +1,72 @@
+// Package dynamox is what the adapters on DynamoDB have in common: the tables, the client, how its errors are read, and
+// attribute values.
+package dynamox
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// NewClient returns a client that makes a call up to five times, with pauses of up to a second, while the service is
+// busy or cannot be reached. Options are applied last.
+func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {
+	patient := func(o *dynamodb.Options) {
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = 5, time.Second })
+	}
+	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){patient}, options...)...)
+}
+
+// Item is an item as the client takes and returns it.
+type Item = map[string]types.AttributeValue
+
+// S returns a string attribute.
+func S(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+
+// N returns a number attribute.
+func N(v int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
+}
+
+// B returns a binary attribute.
+func B(v []byte) types.AttributeValue {
+	if v == nil {
+		v = []byte{} // the client would send null
+	}
+	return &types.AttributeValueMemberB{Value: v}
+}
+
+// Str returns the string attribute of item with the given name, "" if there is none.
+func Str(item Item, name string) string {
+	if v, ok := item[name].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+// Int returns the number attribute of item with the given name, 0 if there is none or it is not whole.
+func Int(item Item, name string) int64 {
+	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
+		n, _ := strconv.ParseInt(v.Value, 10, 64)
+		return n
+	}
+	return 0
+}
+
+// Bytes returns the binary attribute of item with the given name, nil if there is none.
+func Bytes(item Item, name string) []byte {
+	if v, ok := item[name].(*types.AttributeValueMemberB); ok {
+		return v.Value
+	}
+	return nil
+}
+
+// Seconds returns t as the time to live of an item: whole seconds of the epoch, rounded up, so that nothing is removed early.
+func Seconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+
+// Time returns the time of a number of milliseconds of the epoch.
+func Time(millis int64) time.Time { return time.UnixMilli(millis).UTC() }

@@ -1,0 +1,104 @@
+package dynamox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
+	"github.com/bdk-lambda/bdk/shared/clock"
+)
+
+// Refused reports whether the condition of a single write failed, and returns the item that stands there, nil if none
+// does or the call did not ask for it.
+func Refused(err error) (old Item, refused bool) {
+	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
+		return nil, false
+	}
+	return failed.Item, true
+}
+
+// A Reason says why one item of a transaction was not written.
+type Reason struct {
+	Refused bool // its condition failed
+	Old     Item // the item that stands there, see [Refused]
+}
+
+// Reasons returns why a transaction was cancelled, for each of its items in order, or nil if err is something else.
+func Reasons(err error) []Reason {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		return nil
+	}
+	reasons := make([]Reason, len(cancelled.CancellationReasons))
+	for i, r := range cancelled.CancellationReasons {
+		reasons[i] = Reason{Refused: aws.ToString(r.Code) == "ConditionalCheckFailed", Old: r.Item}
+	}
+	return reasons
+}
+
+const (
+	maxTries   = 10 // of a write that meets another one
+	firstPause = 20 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// Retry calls write until it does not meet another write of the same items any more, a bounded number of times and with
+// growing pauses of random length. The client does not repeat such calls by itself. Each call of write must make a new request.
+func Retry(ctx context.Context, c clock.Clock, write func() error) error {
+	for try := 1; ; try++ {
+		err := write()
+		if !contended(err) || try == maxTries {
+			return err
+		}
+		pause := min(firstPause<<try, maxPause)
+		if err := clock.Sleep(ctx, c, rand.N(pause)); err != nil { //nolint:gosec // nobody gains from guessing it
+			return err
+		}
+	}
+}
+
+// contended reports whether nothing was written because of other writes, whatever the conditions.
+func contended(err error) bool {
+	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
+		return true
+	}
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, r := range cancelled.CancellationReasons {
+			switch aws.ToString(r.Code) {
+			case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Fault returns err as the callers of a port see it: the cause if ctx has ended, bdkerr.Unavailable if the service was
+// busy or could not be reached all the time, and err itself otherwise.
+func Fault(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	case contended(err) || unreachable(err):
+		return &bdkerr.Error{Code: bdkerr.Unavailable, Message: "the store is busy: try again", Err: err}
+	}
+	return err
+}
+
+func unreachable(err error) bool {
+	if _, ok := errors.AsType[ratelimit.QuotaExceededError](err); ok {
+		return true
+	}
+	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary
+}

@@ -1,0 +1,67 @@
+package dynamox
+
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+// Names are the names of the tables of one deployment.
+type Names struct {
+	Sessions string // a row for each session
+	Events   string // the logs
+	Control  string // idempotency keys, and the entries of package kv
+}
+
+// The attributes that the tables are built on. Adapters add their own.
+const (
+	SessionID = "sid"
+	Index     = "n"   // of an event
+	Partition = "pk"  // of the control table
+	Sort      = "sk"  // of the control table
+	Expires   = "exp" // epoch seconds after which an item may be removed
+
+	// The indexes of the sessions and their keys.
+	ByOwner      = "byOwner"
+	OwnerShard   = "ow"
+	OwnerPlace   = "op"
+	ByAgent      = "byAgent"
+	AgentShard   = "ag"
+	AgentPlace   = "ap"
+	SessionRow   = "row" // what an index holds besides the keys
+	SessionCount = "v"
+)
+
+// A Table says how to make a table. All are billed by request.
+type Table struct {
+	Name      string
+	Partition Key
+	Sort      Key    // the zero Key if there is none
+	Expires   string // the attribute with the time to live, "" if items stay
+	Stream    bool   // whether new items are handed to the hooks
+	Indexes   []SecondaryIndex
+}
+
+// A Key is an attribute that items are found by.
+type Key struct {
+	Name string
+	Type types.ScalarAttributeType
+}
+
+// A SecondaryIndex is a global secondary index with keys that are strings.
+type SecondaryIndex struct {
+	Name, Partition, Sort string
+	Include               []string // further attributes it holds
+}
+
+// Tables returns what to make for a deployment.
+func Tables(n Names) []Table {
+	str := types.ScalarAttributeTypeS
+	index := func(name, partition, sort string) SecondaryIndex {
+		return SecondaryIndex{Name: name, Partition: partition, Sort: sort, Include: []string{SessionRow, SessionCount}}
+	}
+	return []Table{
+		{
+			Name: n.Sessions, Partition: Key{SessionID, str}, Expires: Expires,
+			Indexes: []SecondaryIndex{index(ByOwner, OwnerShard, OwnerPlace), index(ByAgent, AgentShard, AgentPlace)},
+		},
+		{Name: n.Events, Partition: Key{SessionID, str}, Sort: Key{Index, types.ScalarAttributeTypeN}, Stream: true},
+		{Name: n.Control, Partition: Key{Partition, str}, Sort: Key{Sort, str}, Expires: Expires},
+	}
+}

@@ -1,0 +1,131 @@
+// Package emulator runs the programs that stand in for AWS as children of a test, on loopback ports of their own.
+// `make emulators` installs them; where they are not, tests skip by name, or fail in CI.
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bdk-lambda/bdk/test/need"
+)
+
+// The programs, below the folder of tools.
+const (
+	DynamoDB = "dynoxide@1.2.1/node_modules/@dynoxide/linux-x64/dynoxide"
+	S3       = "versitygw@v1.8.0/versitygw"
+)
+
+// Start runs a program until the test has ended and returns the address it listens at. Args makes its arguments for a port.
+func Start(tb testing.TB, program string, args func(port string) []string) string {
+	tb.Helper()
+	path := find(tb, program)
+	for range 5 { // a port that was free may be taken a moment later
+		addr := freeAddr(tb)
+		_, port, _ := net.SplitHostPort(addr)
+		if out, ok := run(tb, addr, exec.Command(path, args(port)...)); ok {
+			return addr
+		} else if tb.Context().Err() == nil {
+			tb.Logf("%s at %s: %s", filepath.Base(path), addr, out)
+		}
+	}
+	tb.Fatalf("%s does not start", path)
+	return ""
+}
+
+// find returns the path of a program in the repository's folder of tools.
+func find(tb testing.TB, program string) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			tb.Fatal("the test does not run in the repository")
+		}
+		dir = filepath.Dir(dir)
+	}
+	path := filepath.Join(dir, ".tools", filepath.FromSlash(program))
+	if _, err := os.Stat(path); err != nil {
+		need.Missing(tb, filepath.Base(path)+" is not installed (make emulators)")
+	}
+	return path
+}
+
+func freeAddr(tb testing.TB) string {
+	tb.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// run starts the command and reports whether it came to listen at addr, or returns what it printed.
+func run(tb testing.TB, addr string, cmd *exec.Cmd) (string, bool) {
+	tb.Helper()
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	endWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	stop := func() {
+		_ = cmd.Process.Kill()
+		<-done
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		var d net.Dialer
+		if conn, err := d.DialContext(ctx, "tcp", addr); err == nil {
+			conn.Close()
+			tb.Cleanup(stop)
+			return "", true
+		}
+		select {
+		case err := <-done:
+			done <- err
+			return out.String(), false
+		case <-ctx.Done():
+			stop()
+			return out.String(), false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// output keeps what a program printed.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.buf.Len() > 1<<16 {
+		return len(p), nil
+	}
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
