@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ const (
 	Dropped         // the connection ends before it is carried out
 	Throttled       // it is refused: too many requests
 	Meets           // it is refused: another transaction holds an item
+	Terse           // it is carried out; if it is a transaction that is cancelled, one reason is told at most
 )
 
 // Transport carries requests to the emulator, counts them and what they cost, and spoils some. It is safe for concurrent use.
@@ -30,25 +30,21 @@ type Transport struct {
 	// Spoil decides about each request; try counts those of its operation from 1. It is called by one goroutine at a time.
 	Spoil func(operation string, try int) Fault
 
+	Meter bool // add up capacity units
+
 	mu    sync.Mutex
 	calls map[string]int
 	units map[string]float64
 }
 
-// Calls returns how many requests of each operation there were, those that were spoilt included, and begins anew.
-func (t *Transport) Calls() map[string]int {
+// Counts returns how many requests of each operation there were since it was called last, those that were spoilt included, and the
+// capacity units that were consumed: "write" and "read" of the tables, "index write" and "index read" of their indexes.
+func (t *Transport) Counts() (calls map[string]int, units map[string]float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	calls := t.calls
+	calls, units = t.calls, t.units
 	t.calls, t.units = nil, nil
-	return calls
-}
-
-// Units returns the capacity units that were consumed since the last Calls, "write" and "read" of the tables and "index" of their indexes.
-func (t *Transport) Units() map[string]float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.units)
+	return calls, units
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -66,9 +62,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return answer(req, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`), nil
 	case Meets:
 		return answer(req, meets(operation, body)), nil
-	case None, Lost:
+	case None, Lost, Terse:
 	}
-	body = append(bytes.TrimSuffix(body, []byte("}")), `,"ReturnConsumedCapacity":"INDEXES"}`...)
+	if t.Meter {
+		body = append(bytes.TrimSuffix(body, []byte("}")), `,"ReturnConsumedCapacity":"INDEXES"}`...)
+	}
 	req = req.Clone(req.Context())
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := http.DefaultTransport.RoundTrip(req)
@@ -77,11 +75,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	got, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	t.charge(operation, got)
+	if t.Meter {
+		t.charge(operation, got)
+	}
 	if fault == Lost {
 		return nil, errors.New("the connection ended before the answer")
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(got))
+	if fault == Terse {
+		got = terse(got)
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(got)), int64(len(got))
+	resp.Header.Del("X-Amz-Crc32")
 	return resp, err
 }
 
@@ -128,6 +132,25 @@ func (t *Transport) charge(operation string, body []byte) {
 			t.units["index "+kind] += i.CapacityUnits
 		}
 	}
+}
+
+// terse leaves the first reason why a transaction was cancelled.
+func terse(body []byte) []byte {
+	var got map[string]any
+	if json.Unmarshal(body, &got) != nil {
+		return body
+	}
+	reasons, _ := got["CancellationReasons"].([]any)
+	told := false
+	for i, r := range reasons {
+		if r.(map[string]any)["Code"] == "None" || !told {
+			told = told || r.(map[string]any)["Code"] != "None"
+			continue
+		}
+		reasons[i] = map[string]any{"Code": "None"}
+	}
+	out, _ := json.Marshal(got)
+	return out
 }
 
 // meets returns the refusal of a write that meets another one.

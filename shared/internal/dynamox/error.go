@@ -45,6 +45,9 @@ func Reasons(err error) []Reason {
 	return reasons
 }
 
+// ErrContended is what a write returns to be tried again by [Retry].
+var ErrContended = errors.New("the items are being written")
+
 const (
 	maxTries   = 10 // of a write that meets another one
 	firstPause = 20 * time.Millisecond
@@ -68,7 +71,7 @@ func Retry(ctx context.Context, c clock.Clock, write func() error) error {
 
 // contended reports whether nothing was written because of other writes, whatever the conditions.
 func contended(err error) bool {
-	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
+	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok || errors.Is(err, ErrContended) {
 		return true
 	}
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {

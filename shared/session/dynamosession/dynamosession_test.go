@@ -1,7 +1,11 @@
 package dynamosession_test
 
 import (
+	"net/http"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/blob/memblob"
@@ -51,4 +55,16 @@ func TestConformance(t *testing.T) {
 			}
 		},
 	})
+}
+
+// removeRow does what the table does with a row that has expired, and returns the reference of its snapshot.
+func (s store) removeRow(t *testing.T, id string) string {
+	t.Helper()
+	out, err := s.emulator.Client(http.DefaultTransport).DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &s.tables.Sessions, Key: dynamox.Item{dynamox.SessionID: dynamox.S(id)}, ReturnValues: types.ReturnValueAllOld,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dynamox.Str(out.Attributes, "snap")
 }

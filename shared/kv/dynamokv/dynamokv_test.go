@@ -1,0 +1,88 @@
+package dynamokv_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
+	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/kv/dynamokv"
+	"github.com/bdk-lambda/bdk/shared/kv/kvtest"
+)
+
+func TestDriver(t *testing.T) {
+	t.Parallel()
+	e := dynamotest.Start(t)
+	kvtest.Run(t, func(t *testing.T) kvtest.Harness {
+		t.Helper()
+		control := e.Tables(t).Control
+		return kvtest.Harness{Open: func(*testing.T) kv.Driver { return dynamokv.New(e.Client(&dynamotest.Transport{}), control) }}
+	})
+}
+
+func TestRequestsAndUnitsOfEachOperation(t *testing.T) {
+	t.Parallel()
+	e := dynamotest.Start(t)
+	meter := &dynamotest.Transport{Meter: true}
+	s := kv.New(dynamokv.New(e.Client(meter), e.Tables(t).Control), kv.Options{})
+	ctx, got := t.Context(), kv.Entry{}
+	for _, step := range []struct {
+		name, want string
+		do         func() error
+	}{
+		{"create", "[PutItem:1] [write:1]", func() error { return s.Create(ctx, "claim/1", []byte("x"), time.Hour) }},
+		{"get", "[GetItem:1] [read:1]", func() (err error) { got, err = s.Get(ctx, "claim/1"); return err }},
+		{"swap", "[PutItem:1] [write:1]", func() error { return s.Swap(ctx, "claim/1", got.Version, []byte("y"), 0) }},
+		{"delete", "[DeleteItem:1] [write:1]", func() error { return s.Delete(ctx, "claim/1", 0) }},
+		{"list", "[Query:8] [read:8]", func() error { _, err := s.List(ctx, "claim/", "", 10); return err }},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		calls, units := meter.Counts()
+		if got := strings.ReplaceAll(fmt.Sprint(calls, " ", units), "map", ""); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.name, got, step.want)
+		}
+	}
+}
+
+func TestFaultsOfSingleRequestsAreNotSeen(t *testing.T) {
+	t.Parallel()
+	e := dynamotest.Start(t)
+	for name, fault := range map[string]dynamotest.Fault{
+		"the answer is lost": dynamotest.Lost, "the request is lost": dynamotest.Dropped, "a transaction is met": dynamotest.Meets,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spoil := func(operation string, try int) dynamotest.Fault {
+				if try%2 == 0 || operation == "GetItem" && fault == dynamotest.Meets {
+					return dynamotest.None
+				}
+				return fault
+			}
+			s := kv.New(dynamokv.New(e.Client(&dynamotest.Transport{Spoil: spoil}), e.Tables(t).Control), kv.Options{})
+			if err := s.Create(t.Context(), "a", []byte("one"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Create(t.Context(), "a", []byte("two"), 0); !errors.Is(err, kv.ErrExists) {
+				t.Errorf("the second create: got error %v", err)
+			}
+			one, err := s.Get(t.Context(), "a")
+			if err != nil || string(one.Value) != "one" {
+				t.Fatalf("got %q, %v, want one", one.Value, err)
+			}
+			if err := s.Swap(t.Context(), "a", one.Version, []byte("two"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Swap(t.Context(), "a", one.Version, []byte("three"), 0); !errors.Is(err, kv.ErrVersion) {
+				t.Errorf("the second swap: got error %v", err)
+			}
+			if err := s.Delete(t.Context(), "a", 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
