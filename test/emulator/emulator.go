@@ -82,8 +82,11 @@ func run(tb testing.TB, addr string, cmd *exec.Cmd) (string, bool) {
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // it is killed
+	}()
 	stop := func() {
 		_ = cmd.Process.Kill()
 		<-done
@@ -98,8 +101,7 @@ func run(tb testing.TB, addr string, cmd *exec.Cmd) (string, bool) {
 			return "", true
 		}
 		select {
-		case err := <-done:
-			done <- err
+		case <-done:
 			return out.String(), false
 		case <-ctx.Done():
 			stop()

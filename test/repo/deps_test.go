@@ -33,7 +33,8 @@ var (
 	// adapters know what they adapt; a host chooses among them.
 	storeAdapters = []string{module + "/shared/*/sqlite*", module + "/shared/internal/sqlitex", module + "/shared/host/localhost"}
 	awsAdapters   = []string{
-		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/host/...",
+		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/internal/awsx",
+		module + "/shared/host/...",
 	}
 )
 

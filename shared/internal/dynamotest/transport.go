@@ -143,13 +143,18 @@ func terse(body []byte) []byte {
 	reasons, _ := got["CancellationReasons"].([]any)
 	told := false
 	for i, r := range reasons {
-		if r.(map[string]any)["Code"] == "None" || !told {
-			told = told || r.(map[string]any)["Code"] != "None"
-			continue
+		switch {
+		case r.(map[string]any)["Code"] == "None":
+		case told:
+			reasons[i] = map[string]any{"Code": "None"}
+		default:
+			told = true
 		}
-		reasons[i] = map[string]any{"Code": "None"}
 	}
-	out, _ := json.Marshal(got)
+	out, err := json.Marshal(got)
+	if err != nil {
+		return body
+	}
 	return out
 }
 

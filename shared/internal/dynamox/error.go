@@ -3,17 +3,14 @@ package dynamox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/internal/awsx"
 )
 
 // Refused reports whether the condition of a single write failed, and returns the item that stands there, nil if none
@@ -85,23 +82,10 @@ func contended(err error) bool {
 	return false
 }
 
-// Fault returns err as the callers of a port see it: the cause if ctx has ended, bdkerr.Unavailable if the service was
-// busy or could not be reached all the time, and err itself otherwise.
+// Fault is [awsx.Fault], for which writes that met others all the time are a busy service too.
 func Fault(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	case contended(err) || unreachable(err):
-		return &bdkerr.Error{Code: bdkerr.Unavailable, Message: "the store is busy: try again", Err: err}
+	if contended(err) && ctx.Err() == nil {
+		return awsx.Unavailable(err)
 	}
-	return err
-}
-
-func unreachable(err error) bool {
-	if _, ok := errors.AsType[ratelimit.QuotaExceededError](err); ok {
-		return true
-	}
-	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary
+	return awsx.Fault(ctx, err)
 }

@@ -17,15 +17,15 @@ const (
 	Sort      = "sk"  // of the control table
 	Expires   = "exp" // epoch seconds after which an item may be removed
 
-	// The indexes of the sessions and their keys.
-	ByOwner      = "byOwner"
-	OwnerShard   = "ow"
-	OwnerPlace   = "op"
-	ByAgent      = "byAgent"
-	AgentShard   = "ag"
-	AgentPlace   = "ap"
-	SessionRow   = "row" // what an index holds besides the keys
-	SessionCount = "v"
+	SessionRow     = "row"
+	SessionVersion = "v"
+
+	ByOwner    = "byOwner" // an index of the sessions, with its keys
+	OwnerShard = "ow"
+	OwnerPlace = "op"
+	ByAgent    = "byAgent" // another one
+	AgentShard = "ag"
+	AgentPlace = "ap"
 )
 
 // A Table says how to make a table. All are billed by request.
@@ -54,7 +54,7 @@ type SecondaryIndex struct {
 func Tables(n Names) []Table {
 	str := types.ScalarAttributeTypeS
 	index := func(name, partition, sort string) SecondaryIndex {
-		return SecondaryIndex{Name: name, Partition: partition, Sort: sort, Include: []string{SessionRow, SessionCount}}
+		return SecondaryIndex{Name: name, Partition: partition, Sort: sort, Include: []string{SessionRow, SessionVersion}}
 	}
 	return []Table{
 		{

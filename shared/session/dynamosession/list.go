@@ -50,7 +50,7 @@ const timeDigits = 16
 
 // place returns the order of a row among others: by update, then by id.
 func place(r session.Record) string {
-	return fmt.Sprintf("%0*x.%s", timeDigits, uint64(r.UpdatedAt.UnixMilli())^1<<63, r.ID) //nolint:gosec // the bits are meant
+	return fmt.Sprintf("%0*x.%s", timeDigits, uint64(r.UpdatedAt.UnixMilli())^1<<63, r.ID)
 }
 
 // List implements [session.Driver].

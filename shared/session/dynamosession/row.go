@@ -52,7 +52,7 @@ func (d *Driver) rowUpdate(r session.Record, by string) (*types.Update, error) {
 	u := &types.Update{
 		TableName: &d.tables.Sessions, Key: rowKey(r.ID), ConditionExpression: aws.String(free),
 		ExpressionAttributeNames: map[string]string{
-			"#v": dynamox.SessionCount, "#row": dynamox.SessionRow, "#w": written, "#exp": dynamox.Expires,
+			"#v": dynamox.SessionVersion, "#row": dynamox.SessionRow, "#w": written, "#exp": dynamox.Expires,
 			"#ow": dynamox.OwnerShard, "#op": dynamox.OwnerPlace, "#ag": dynamox.AgentShard, "#ap": dynamox.AgentPlace,
 		},
 		ExpressionAttributeValues: dynamox.Item{
@@ -85,7 +85,7 @@ func record(item dynamox.Item) (session.Record, error) {
 		return session.Record{}, fmt.Errorf("reading the row of session %s: %w", id, err)
 	}
 	return session.Record{
-		ID: id, Version: dynamox.Int(item, dynamox.SessionCount),
+		ID: id, Version: dynamox.Int(item, dynamox.SessionVersion),
 		Agent: r.Agent, Owner: r.Owner, Channel: r.Channel, Mode: r.Mode, Purpose: r.Purpose, Title: r.Title, DryRun: r.DryRun,
 		AsOf: instant(r.AsOf), Files: r.Files, CreatedAt: instant(r.Created), UpdatedAt: instant(r.Updated), ExpiresAt: instant(r.Expires),
 		TokenHash: r.Token, Turn: session.Turn{ID: r.Turn, Holder: r.Holder, Until: instant(r.Until)}, Next: r.Next, Ended: r.Ended,
@@ -127,7 +127,7 @@ func (d *Driver) get(ctx context.Context, id string, attributes ...string) (dyna
 
 // Get implements [session.Driver].
 func (d *Driver) Get(ctx context.Context, id string) (session.Record, error) {
-	item, err := d.get(ctx, id, dynamox.SessionID, dynamox.SessionCount, dynamox.SessionRow)
+	item, err := d.get(ctx, id, dynamox.SessionID, dynamox.SessionVersion, dynamox.SessionRow)
 	switch {
 	case err != nil:
 		return session.Record{}, err

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
@@ -99,13 +98,13 @@ func TestWhatDataOfEachSizeCosts(t *testing.T) {
 			t.Errorf("%s: got %v units and %d blobs, want %v and %d", tc.name, units["write"], kept.count(), tc.units, tc.blobs)
 		}
 		got, err := d.Events(t.Context(), acc.SessionID, events[0].Index, 10)
-		if err != nil || !cmp.Equal(events, got) {
+		if err != nil || !reflect.DeepEqual(events, got) {
 			t.Errorf("%s: not read back as it was: %v", tc.name, err)
 		}
 		taken, ok := errors.AsType[*session.ConflictError](d.Commit(t.Context(), session.Batch{
 			SessionID: acc.SessionID, At: events[0].Index, Events: []event.Event{{SessionID: acc.SessionID, Index: events[0].Index, ID: "other", At: events[0].At}},
 		}))
-		if !ok || !cmp.Equal(events[0], taken.Event) {
+		if !ok || !reflect.DeepEqual(events[0], taken.Event) {
 			t.Errorf("%s: the conflict does not tell what stands there", tc.name)
 		}
 	}
