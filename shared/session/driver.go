@@ -21,7 +21,8 @@ type Driver interface {
 	// batch: Commit succeeds and changes nothing. Otherwise it fails, and the first of these that applies is its error:
 	//   - a *KeyError: Batch.Key is given and its name is taken by a key that expires after the batch's first event;
 	//   - ErrStale: Batch.Row is given and the stored version is not Batch.Row.Version (0: no row exists);
-	//   - ErrNotFound: Batch.Row is nil and there is no such session;
+	//   - ErrNotFound: Batch.Row is nil and there is no such session; a driver may look only if Batch.At is 0, as whoever tries
+	//     another index knows that the one before is taken;
 	//   - a *ConflictError: an event stands at the index of one of the batch's events.
 	Commit(ctx context.Context, b Batch) error
 

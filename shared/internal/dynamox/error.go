@@ -53,14 +53,14 @@ const (
 
 // Retry calls write until it does not meet another write of the same items any more, a bounded number of times and with
 // growing pauses of random length. The client does not repeat such calls by itself. Each call of write must make a new request.
-func Retry(ctx context.Context, c clock.Clock, write func() error) error {
+func Retry(ctx context.Context, write func() error) error {
 	for try := 1; ; try++ {
 		err := write()
 		if !contended(err) || try == maxTries {
 			return err
 		}
 		pause := min(firstPause<<try, maxPause)
-		if err := clock.Sleep(ctx, c, rand.N(pause)); err != nil { //nolint:gosec // nobody gains from guessing it
+		if err := clock.Sleep(ctx, clock.System{}, rand.N(pause)); err != nil { //nolint:gosec // nobody gains from guessing it
 			return err
 		}
 	}

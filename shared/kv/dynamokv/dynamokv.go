@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/kv"
 )
@@ -41,12 +40,11 @@ const (
 type Driver struct {
 	client *dynamodb.Client
 	table  string
-	clock  clock.Clock
 }
 
 // New returns a driver over the control table.
 func New(client *dynamodb.Client, control string) *Driver {
-	return &Driver{client: client, table: control, clock: clock.System{}}
+	return &Driver{client: client, table: control}
 }
 
 func primary(key string) dynamox.Item {
@@ -121,7 +119,7 @@ func (d *Driver) Delete(ctx context.Context, key string, old int64) error {
 
 // write makes a change, and returns refused if its condition failed.
 func (d *Driver) write(ctx context.Context, refused error, change func() error) error {
-	err := dynamox.Retry(ctx, d.clock, change)
+	err := dynamox.Retry(ctx, change)
 	if _, failed := dynamox.Refused(err); failed {
 		return refused
 	}

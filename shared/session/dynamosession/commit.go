@@ -43,7 +43,7 @@ func (d *Driver) Commit(ctx context.Context, b session.Batch) error {
 
 // putEvent appends one event.
 func (d *Driver) putEvent(ctx context.Context, id string, item dynamox.Item) error {
-	err := dynamox.Retry(ctx, d.clock, func() error {
+	err := dynamox.Retry(ctx, func() error {
 		_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName: &d.tables.Events, Item: item, ConditionExpression: aws.String(free), ReturnValuesOnConditionCheckFailure: allOld,
 		})
@@ -73,7 +73,7 @@ func (d *Driver) putRow(ctx context.Context, r session.Record) error {
 	if err != nil {
 		return err
 	}
-	err = dynamox.Retry(ctx, d.clock, func() error {
+	err = dynamox.Retry(ctx, func() error {
 		_, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 			ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -112,7 +112,7 @@ func (d *Driver) transact(ctx context.Context, b session.Batch, items []dynamox.
 	for i, a := range actions {
 		writes[i] = a.TransactWriteItem
 	}
-	err = dynamox.Retry(ctx, d.clock, func() error {
+	err = dynamox.Retry(ctx, func() error {
 		_, err := d.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 		return err
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/bdk-lambda/bdk/shared/blob"
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
 )
@@ -27,12 +26,11 @@ type Driver struct {
 	client *dynamodb.Client
 	tables dynamox.Names
 	blobs  *blob.Store
-	clock  clock.Clock
 }
 
 var _ session.Driver = (*Driver)(nil)
 
 // New returns a driver over the given tables and blob store.
 func New(client *dynamodb.Client, tables dynamox.Names, blobs *blob.Store) *Driver {
-	return &Driver{client: client, tables: tables, blobs: blobs, clock: clock.System{}}
+	return &Driver{client: client, tables: tables, blobs: blobs}
 }

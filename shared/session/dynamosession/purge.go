@@ -63,7 +63,7 @@ func (d *Driver) remove(ctx context.Context, id string, events []dynamox.Item) e
 		key := dynamox.Item{dynamox.SessionID: dynamox.S(id), dynamox.Index: e[dynamox.Index]}
 		requests[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}}
 	}
-	return dynamox.Retry(ctx, d.clock, func() error {
+	return dynamox.Retry(ctx, func() error {
 		in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{d.tables.Events: requests}}
 		out, err := d.client.BatchWriteItem(ctx, in)
 		if err != nil {

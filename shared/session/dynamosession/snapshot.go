@@ -27,7 +27,7 @@ func (d *Driver) PutSnapshot(ctx context.Context, id string, s session.Snapshot)
 		return dynamox.Fault(ctx, err)
 	}
 	var before dynamox.Item
-	err = dynamox.Retry(ctx, d.clock, func() error {
+	err = dynamox.Retry(ctx, func() error {
 		out, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &d.tables.Sessions, Key: rowKey(id),
 			UpdateExpression:          aws.String("SET " + snapRef + " = :ref, " + snapNext + " = :next"),
