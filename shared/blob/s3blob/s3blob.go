@@ -1,5 +1,7 @@
 // Package s3blob keeps the blobs of package blob in a bucket, under a prefix and their names. The service checks the bytes
 // of every write against the name, and keeps the checksum.
+//
+// Who uses the bucket needs the right to list it too: without it the service says that a missing object is forbidden.
 package s3blob
 
 import (
@@ -70,18 +72,29 @@ func taken(err error) bool {
 
 // Get implements [blob.Driver]. Of an object that is larger than any blob it returns the beginning.
 func (d *Driver) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	const tries = 3 // the client does not repeat an answer that was cut off
+	for try := 1; ; try++ {
+		data, cut, err := d.get(ctx, ref)
+		if !cut || try == tries || ctx.Err() != nil {
+			return data, err
+		}
+	}
+}
+
+// get makes one request. It reports whether the answer was cut off.
+func (d *Driver) get(ctx context.Context, ref blob.Ref) (data []byte, cut bool, err error) {
 	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.bucket, Key: d.key(ref)}, unchecked)
 	if _, gone := errors.AsType[*types.NoSuchKey](err); gone {
-		return nil, blob.ErrNotFound
+		return nil, false, blob.ErrNotFound
 	}
 	if err != nil {
-		return nil, awsx.Fault(ctx, err)
+		return nil, false, awsx.Fault(ctx, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(out.Body, blob.MaxSize+1))
+	data, err = io.ReadAll(io.LimitReader(out.Body, blob.MaxSize+1))
 	if err = errors.Join(err, out.Body.Close()); err != nil {
-		return nil, awsx.Fault(ctx, fmt.Errorf("receiving object %s: %w", *d.key(ref), err))
+		return nil, true, awsx.Fault(ctx, awsx.Unavailable(fmt.Errorf("receiving object %s: %w", *d.key(ref), err)))
 	}
-	return data, nil
+	return data, false, nil
 }
 
 // unchecked leaves it to the store to check what is read.

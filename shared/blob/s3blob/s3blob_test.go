@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -169,6 +171,42 @@ func TestLostAnswersAreNotSeen(t *testing.T) {
 	}
 	if there, err := s.Has(t.Context(), ref); err != nil || there {
 		t.Errorf("after the delete: got %v, %v", there, err)
+	}
+}
+
+// cutting cuts off the first answers to gets.
+type cutting struct {
+	left int
+}
+
+func (c *cutting) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err == nil && req.Method == "GET" && c.left > 0 {
+		c.left--
+		body := resp.Body
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(io.LimitReader(body, 10), iotest.ErrReader(io.ErrUnexpectedEOF)), body}
+	}
+	return resp, err
+}
+
+func TestAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	server, cut := start(t), &cutting{}
+	s := blob.New(s3blob.New(server.client(cut), server.bucket(t), ""))
+	ref, err := s.Put(t.Context(), []byte("more than ten bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut.left = 2
+	if got, err := s.Get(t.Context(), ref); err != nil || string(got) != "more than ten bytes" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	cut.left = 3
+	if _, err := s.Get(t.Context(), ref); bdkerr.CodeOf(err) != bdkerr.Unavailable {
+		t.Errorf("got error %v, want unavailable", err)
 	}
 }
 

@@ -32,9 +32,9 @@ const (
 type Table struct {
 	Name      string
 	Partition Key
-	Sort      Key    // the zero Key if there is none
-	Expires   string // the attribute with the time to live, "" if items stay
-	Stream    bool   // whether new items are handed to the hooks
+	Sort      Key                  // the zero Key if there is none
+	Expires   string               // the attribute with the time to live, "" if items stay
+	Stream    types.StreamViewType // of new events, which hooks are told, and of removed sessions, which are to be purged; "" for none
 	Indexes   []SecondaryIndex
 }
 
@@ -58,10 +58,10 @@ func Tables(n Names) []Table {
 	}
 	return []Table{
 		{
-			Name: n.Sessions, Partition: Key{SessionID, str}, Expires: Expires,
+			Name: n.Sessions, Partition: Key{SessionID, str}, Expires: Expires, Stream: types.StreamViewTypeOldImage,
 			Indexes: []SecondaryIndex{index(ByOwner, OwnerShard, OwnerPlace), index(ByAgent, AgentShard, AgentPlace)},
 		},
-		{Name: n.Events, Partition: Key{SessionID, str}, Sort: Key{Index, types.ScalarAttributeTypeN}, Stream: true},
+		{Name: n.Events, Partition: Key{SessionID, str}, Sort: Key{Index, types.ScalarAttributeTypeN}, Stream: types.StreamViewTypeNewImage},
 		{Name: n.Control, Partition: Key{Partition, str}, Sort: Key{Sort, str}, Expires: Expires},
 	}
 }
