@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -14,9 +15,14 @@ import (
 
 // NewClient returns a client that makes a call up to five times, with pauses of up to a second, while the service is
 // busy or cannot be reached. Options are applied last.
+//
+// The client has no quota of repetitions: that of the SDK is refilled by successes only, but a condition that fails is an
+// everyday answer here, and the answer to every write that is repeated after its first answer was lost.
 func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {
 	patient := func(o *dynamodb.Options) {
-		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = 5, time.Second })
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts, r.MaxBackoff, r.RateLimiter = 5, time.Second, ratelimit.None
+		})
 	}
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){patient}, options...)...)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -21,6 +23,27 @@ func Refused(err error) (old Item, refused bool) {
 		return nil, false
 	}
 	return failed.Item, true
+}
+
+// Watch is an option of a call. It sets lost when the client repeats the call without knowing whether it was carried out:
+// a condition that fails then may do so because of the call's own change.
+func Watch(lost *bool) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) { o.Retryer = watcher{o.Retryer, lost} }
+}
+
+type watcher struct {
+	aws.Retryer
+
+	lost *bool
+}
+
+// IsErrorRetryable implements [aws.Retryer].
+func (w watcher) IsErrorRetryable(err error) bool {
+	again := w.Retryer.IsErrorRetryable(err)
+	if again && retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) != aws.TrueTernary {
+		*w.lost = true
+	}
+	return again
 }
 
 // A Reason says why one item of a transaction was not written.

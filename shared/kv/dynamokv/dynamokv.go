@@ -3,8 +3,8 @@
 // Entries are spread over partitions by a hash of their keys, so that no kind of key makes a busy partition; a list asks
 // all of them at once. Entries that have expired are removed by the table itself, some time later.
 //
-// When the answer to a Delete of a version is lost and the client sends it again, it fails with [kv.ErrVersion]: nothing is
-// left that would tell who deleted the entry.
+// A change whose answer was lost is sent again. If its condition fails then and the entry does not show who changed it, the
+// outcome is unknown, which is an error with code bdkerr.Unavailable and none of those of package kv.
 package dynamokv
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bdk-lambda/bdk/shared/internal/awsx"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/kv"
 )
@@ -95,32 +96,38 @@ func (d *Driver) put(ctx context.Context, e kv.Entry, condition string, values d
 		item[until], item[dynamox.Expires] = dynamox.N(e.ExpiresAt.UnixMilli()), dynamox.N(dynamox.Seconds(e.ExpiresAt))
 	}
 	values[":new"] = dynamox.N(e.Version)
-	return d.write(ctx, refused, func() error {
+	return d.write(ctx, refused, func(watch option) error {
 		_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName: &d.table, Item: item, ConditionExpression: &condition, ExpressionAttributeValues: values,
 			ExpressionAttributeNames: map[string]string{"#pk": dynamox.Partition, "#v": version, "#until": until},
-		})
+		}, watch)
 		return err
 	})
 }
 
 // Delete implements [kv.Driver].
 func (d *Driver) Delete(ctx context.Context, key string, old int64) error {
-	return d.write(ctx, kv.ErrVersion, func() error {
+	return d.write(ctx, kv.ErrVersion, func(watch option) error {
 		in := &dynamodb.DeleteItemInput{TableName: &d.table, Key: primary(key)}
 		if old != 0 {
 			in.ConditionExpression = aws.String("#v = :old")
 			in.ExpressionAttributeNames, in.ExpressionAttributeValues = map[string]string{"#v": version}, dynamox.Item{":old": dynamox.N(old)}
 		}
-		_, err := d.client.DeleteItem(ctx, in)
+		_, err := d.client.DeleteItem(ctx, in, watch)
 		return err
 	})
 }
 
+type option = func(*dynamodb.Options)
+
 // write makes a change, and returns refused if its condition failed.
-func (d *Driver) write(ctx context.Context, refused error, change func() error) error {
-	err := dynamox.Retry(ctx, change)
-	if _, failed := dynamox.Refused(err); failed {
+func (d *Driver) write(ctx context.Context, refused error, change func(watch option) error) error {
+	lost := false
+	err := dynamox.Retry(ctx, func() error { return change(dynamox.Watch(&lost)) })
+	switch _, failed := dynamox.Refused(err); {
+	case failed && lost:
+		return awsx.Unavailable(err)
+	case failed:
 		return refused
 	}
 	return dynamox.Fault(ctx, err)

@@ -3,10 +3,12 @@ package dynamokv_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/dynamokv"
@@ -15,11 +17,30 @@ import (
 
 func TestDriver(t *testing.T) {
 	t.Parallel()
+	conformance(t, func() *dynamotest.Transport { return &dynamotest.Transport{} })
+}
+
+// Every now and then a write meets a transaction.
+func TestDriverBesideTransactions(t *testing.T) {
+	t.Parallel()
+	conformance(t, func() *dynamotest.Transport {
+		chance := rand.New(rand.NewPCG(1, 2))
+		return &dynamotest.Transport{Spoil: func(operation string, _ int) dynamotest.Fault {
+			if operation == "GetItem" || operation == "Query" || chance.IntN(10) > 0 {
+				return dynamotest.None
+			}
+			return dynamotest.Meets
+		}}
+	})
+}
+
+func conformance(t *testing.T, transport func() *dynamotest.Transport) {
+	t.Helper()
 	e := dynamotest.Start(t)
 	kvtest.Run(t, func(t *testing.T) kvtest.Harness {
 		t.Helper()
 		control := e.Tables(t).Control
-		return kvtest.Harness{Open: func(*testing.T) kv.Driver { return dynamokv.New(e.Client(&dynamotest.Transport{}), control) }}
+		return kvtest.Harness{Open: func(*testing.T) kv.Driver { return dynamokv.New(e.Client(transport()), control) }}
 	})
 }
 
@@ -67,9 +88,6 @@ func TestFaultsOfSingleRequestsAreNotSeen(t *testing.T) {
 			if err := s.Create(t.Context(), "a", []byte("one"), 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Create(t.Context(), "a", []byte("two"), 0); !errors.Is(err, kv.ErrExists) {
-				t.Errorf("the second create: got error %v", err)
-			}
 			one, err := s.Get(t.Context(), "a")
 			if err != nil || string(one.Value) != "one" {
 				t.Fatalf("got %q, %v, want one", one.Value, err)
@@ -77,12 +95,54 @@ func TestFaultsOfSingleRequestsAreNotSeen(t *testing.T) {
 			if err := s.Swap(t.Context(), "a", one.Version, []byte("two"), 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Swap(t.Context(), "a", one.Version, []byte("three"), 0); !errors.Is(err, kv.ErrVersion) {
-				t.Errorf("the second swap: got error %v", err)
+			if two, err := s.Get(t.Context(), "a"); err != nil || string(two.Value) != "two" {
+				t.Fatalf("got %q, %v, want two", two.Value, err)
 			}
 			if err := s.Delete(t.Context(), "a", 0); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestChangeThatWasLostAndOvertakenIsOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	e := dynamotest.Start(t)
+	control := e.Tables(t).Control
+	other := kv.New(dynamokv.New(e.Client(&dynamotest.Transport{}), control), kv.Options{})
+	change := func() {
+		now, err := other.Get(t.Context(), "a")
+		if err != nil {
+			t.Error(err)
+		}
+		if err := other.Swap(t.Context(), "a", now.Version, []byte("other"), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, fault := range map[string]dynamotest.Fault{"lost": dynamotest.Lost, "throttled": dynamotest.Throttled} {
+		spoil := func(operation string, try int) dynamotest.Fault {
+			switch {
+			case operation == "PutItem" && try == 1:
+				return fault
+			case operation == "PutItem":
+				change()
+			}
+			return dynamotest.None
+		}
+		s := kv.New(dynamokv.New(e.Client(&dynamotest.Transport{Spoil: spoil}), control), kv.Options{})
+		if err := other.Delete(t.Context(), "a", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Create(t.Context(), "a", nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		one, err := s.Get(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Swap(t.Context(), "a", one.Version, []byte("mine"), 0)
+		if unknown := bdkerr.CodeOf(err) == bdkerr.Unavailable; unknown != (fault == dynamotest.Lost) || unknown == errors.Is(err, kv.ErrVersion) {
+			t.Errorf("%s: got error %v", name, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package dynamosession_test
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"testing"
 
@@ -39,14 +40,37 @@ func open(tb testing.TB, e *dynamotest.Emulator, transport *dynamotest.Transport
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	conformance(t, func() *dynamotest.Transport { return &dynamotest.Transport{} })
+}
+
+// Every now and then a request or an answer is lost, or a write meets another one.
+func TestConformanceOverABadConnection(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("skipped: it takes long")
+	}
+	conformance(t, func() *dynamotest.Transport {
+		chance := rand.New(rand.NewPCG(1, 2))
+		return &dynamotest.Transport{Spoil: func(operation string, _ int) dynamotest.Fault {
+			fault := [20]dynamotest.Fault{dynamotest.Lost, dynamotest.Dropped, dynamotest.Meets}[chance.IntN(20)]
+			if fault == dynamotest.Meets && (operation == "GetItem" || operation == "Query") {
+				return dynamotest.None
+			}
+			return fault
+		}}
+	})
+}
+
+func conformance(t *testing.T, transport func() *dynamotest.Transport) {
+	t.Helper()
 	e := dynamotest.Start(t)
 	sessiontest.Run(t, sessiontest.Harness{
 		New: func(t *testing.T) session.Driver {
 			t.Helper()
-			return open(t, e, &dynamotest.Transport{})
+			return open(t, e, transport())
 		},
 		Other: func(_ *testing.T, d session.Driver) session.Driver {
-			return d.(store).other(&dynamotest.Transport{})
+			return d.(store).other(transport())
 		},
 		Plant: func(t *testing.T, d session.Driver, e event.Event) {
 			t.Helper()
