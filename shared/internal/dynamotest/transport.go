@@ -30,6 +30,10 @@ type Transport struct {
 	// Spoil decides about each request; try counts those of its operation from 1. It is called by one goroutine at a time.
 	Spoil func(operation string, try int) Fault
 
+	// Mercy is the try of one request, as the client counts them, from which on it is not spoilt, so that a client that keeps
+	// trying gets through in the end. 0: it never is safe.
+	Mercy int
+
 	Meter bool // add up capacity units
 
 	mu    sync.Mutex
@@ -54,7 +58,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	fault := t.count(operation)
+	fault := t.count(operation, attempt(req))
 	switch fault {
 	case Dropped:
 		return nil, errors.New("the connection ended early")
@@ -89,14 +93,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (t *Transport) count(operation string) Fault {
+// attempt returns the number of the client's try, from 1.
+func attempt(req *http.Request) (n int) {
+	_, _ = fmt.Sscanf(req.Header.Get("Amz-Sdk-Request"), "attempt=%d", &n)
+	return n
+}
+
+func (t *Transport) count(operation string, attempt int) Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls == nil {
 		t.calls = make(map[string]int)
 	}
 	t.calls[operation]++
-	if t.Spoil == nil {
+	if t.Spoil == nil || t.Mercy > 0 && attempt >= t.Mercy {
 		return None
 	}
 	return t.Spoil(operation, t.calls[operation])

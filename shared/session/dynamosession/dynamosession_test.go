@@ -51,7 +51,7 @@ func TestConformanceOverABadConnection(t *testing.T) {
 	}
 	conformance(t, func() *dynamotest.Transport {
 		chance := rand.New(rand.NewPCG(1, 2))
-		return &dynamotest.Transport{Spoil: func(operation string, _ int) dynamotest.Fault {
+		return &dynamotest.Transport{Mercy: 4, Spoil: func(operation string, _ int) dynamotest.Fault {
 			fault := [20]dynamotest.Fault{dynamotest.Lost, dynamotest.Dropped, dynamotest.Meets}[chance.IntN(20)]
 			if fault == dynamotest.Meets && (operation == "GetItem" || operation == "Query") {
 				return dynamotest.None
