@@ -55,6 +55,9 @@ func (l *loader) markdownFiles(dir string) []string {
 	return files
 }
 
+// maxMarkdown bounds a file of instructions, in bytes: no model reads as much.
+const maxMarkdown = 1 << 20
+
 // readMarkdown sets the agent's instructions to the files' text.
 func (l *loader) readMarkdown(f *folder, files []string) {
 	var parts [][]byte
@@ -66,6 +69,10 @@ func (l *loader) readMarkdown(f *folder, files []string) {
 		l.ws.Inputs.Files = append(l.ws.Inputs.Files, path)
 		if info.IsDir() {
 			l.fail(codeUnreadable, diag.Pos{File: path}, "name the folder instructions/", "instructions.md is a folder")
+			continue
+		}
+		if !info.Mode().IsRegular() || info.Size() > maxMarkdown {
+			l.fail(codeUnreadable, diag.Pos{File: path}, "write instructions in a file of at most 1 MiB", "it is no file of text, or too large")
 			continue
 		}
 		text, err := os.ReadFile(path)

@@ -419,6 +419,25 @@ func TestTerminationEndsStreams(t *testing.T) {
 	}
 }
 
+// A host whose database is taken away must not go on accepting what it cannot keep.
+func TestHostEndsWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	_, config := place(t)
+	out, banner := io.Pipe()
+	p := localhost.Program{Projects: projects(), Config: config, Getenv: func(string) string { return "" }, Stdout: banner, Stderr: io.Discard}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(t.Context()) }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(config.StateRoot, "bdk.db")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "removed or replaced") {
+		t.Errorf("the host ended with %v", err)
+	}
+}
+
 // A turn that does not come to a good point is cut off, and goes on after the next start.
 func TestTerminationDuringALongTool(t *testing.T) {
 	t.Parallel()

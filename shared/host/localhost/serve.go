@@ -60,10 +60,13 @@ func (p *Program) serve(ctx context.Context) error {
 		failed <- server.Serve(listener)
 		close(failed)
 	}()
+	lost := make(chan error, 1)
+	go func() { lost <- s.watch(ctx) }()
 	if err = p.ready(listener.Addr(), cancel); err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-failed:
+		case err = <-lost:
 		}
 	}
 	close(closing)

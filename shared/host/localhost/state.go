@@ -37,12 +37,15 @@ const (
 	// expireEvery is how often what has expired is removed, expireSlice how much of it at once.
 	expireEvery = time.Minute
 	expireSlice = 200
+	// watchEvery is how often it is looked whether the database is still where it was opened.
+	watchEvery = 2 * time.Second
 )
 
 // state is an open state root and the agents that work on it.
 type state struct {
 	root    string
 	db      *sqlitex.DB
+	file    os.FileInfo // of the database, when it was opened
 	holders *holders
 	kv      *kv.Store
 	blobs   *blob.Store
@@ -72,12 +75,15 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
-	s.db, err = sqlitex.Open(ctx, filepath.Join(s.root, "bdk.db"), sqlitex.Options{
+	s.db, err = sqlitex.Open(ctx, s.dbFile(), sqlitex.Options{
 		Schemas: []sqlitex.Schema{sqlitesession.Schema(), sqlitekv.Schema()}, Program: "bdk",
 		BeforeCommit: p.BeforeCommit, AfterCommit: p.AfterCommit,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if s.file, err = os.Stat(s.dbFile()); err != nil {
+		return nil, fmt.Errorf("looking at the database: %w", err)
 	}
 	self := fmt.Sprintf("%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:10]))
 	if s.holders, err = join(s.root, self); err != nil {
@@ -157,6 +163,19 @@ func (s *state) expire(ctx context.Context) {
 			log.WarnContext(ctx, "removing expired entries", slog.Any("error", err))
 		}
 	}
+}
+
+func (s *state) dbFile() string { return filepath.Join(s.root, "bdk.db") }
+
+// watch returns an error once the database was removed or replaced: what is written to it then is lost, and nothing may be
+// accepted any more. It returns nil when ctx ends.
+func (s *state) watch(ctx context.Context) error {
+	for clock.Sleep(ctx, s.clock, watchEvery) == nil {
+		if now, err := os.Stat(s.dbFile()); err != nil || !os.SameFile(now, s.file) {
+			return fmt.Errorf("%s was removed or replaced while it was in use: start again, with the state root as it should be", s.dbFile())
+		}
+	}
+	return nil
 }
 
 // close hands the turns over to the next process, and what is left after that.
