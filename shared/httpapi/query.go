@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bdk-lambda/bdk/shared/schema"
 )
 
 // params are the query parameters of a request, each given once.
@@ -62,7 +64,7 @@ func (p params) choice(name string, values ...string) (string, error) {
 func suggest(name string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k)/2 {
+		if d := schema.Distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k)/2 {
 			best, least = k, d
 		}
 	}
@@ -70,27 +72,4 @@ func suggest(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %q?", best)
-}
-
-// distance counts the bytes to insert, remove or replace to get from a to b. Far apart is 99.
-func distance(a, b string) int {
-	if max(len(a)-len(b), len(b)-len(a)) > 2 {
-		return 99
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

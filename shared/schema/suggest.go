@@ -15,7 +15,7 @@ func suggest(s *jsonschema.Schema, name string, missing []string) string {
 	known = slices.DeleteFunc(known, func(k string) bool { return isFalse(s.Properties[k]) })
 	best, least := "", 1+min(len(name)/2, 3) // a slip in a short name, up to three in a long one
 	for _, candidate := range append(slices.Clone(missing), known...) {
-		if d := distance(fold(name), fold(candidate)); d < least {
+		if d := Distance(fold(name), fold(candidate)); d < least {
 			best, least = candidate, d
 		}
 	}
@@ -33,8 +33,9 @@ func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// distance counts the single-byte edits that make b of a, as far as 60 bytes.
-func distance(a, b string) int {
+// Distance counts the single-byte edits that make b of a, comparing their first 60 bytes: how far a name is from one that was
+// meant.
+func Distance(a, b string) int {
 	a, b = a[:min(len(a), 60)], b[:min(len(b), 60)]
 	row := make([]int, len(b)+1)
 	for j := range row {
