@@ -129,12 +129,15 @@ func dryRun(t *testing.T, target Target) {
 	}
 }
 
-// lists: sessions are listed page by page, the newest first, each once.
+// lists: sessions at rest are listed page by page, the newest first, each
+// once. (One whose turn ends between two pages moves to the front.)
 func lists(t *testing.T, target Target) {
 	ann := target.Ann(t)
 	mine := map[string]bool{}
 	for i := range 5 {
-		mine[ann.Start("hello", map[string]any{"title": fmt.Sprintf("%s %d", t.Name(), i)}).ID] = true
+		s := ann.Start("hello", map[string]any{"title": fmt.Sprintf("%s %d", t.Name(), i)})
+		s.Completed()
+		mine[s.ID] = true
 	}
 	seen, cursor := map[string]bool{}, ""
 	for range 1000 {
