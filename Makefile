@@ -18,6 +18,10 @@ DEADCODE := $(TOOLS)/deadcode@v0.52.0/deadcode
 # what stands in for AWS in tests; package test/emulator looks for them there
 DYNOXIDE  := $(TOOLS)/dynoxide@1.2.1
 VERSITYGW := $(TOOLS)/versitygw@v1.8.0/versitygw
+LAMBDARIE := $(TOOLS)/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d/aws-lambda-rie
+MINISTACK := $(TOOLS)/ministack@1.5.33
+CDK       := $(TOOLS)/aws-cdk@2.1148.1
+CFNLINT   := $(TOOLS)/cfn-lint@1.58.0
 
 # what only generated programs call: the definitions of agents, and where such a program begins
 REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$
@@ -82,7 +86,7 @@ ci: ## everything a change has to pass
 tools: $(GOLANGCI) $(ARCHLINT) $(DEADCODE) ## build the pinned linters into .tools
 
 .PHONY: emulators
-emulators: $(DYNOXIDE) $(VERSITYGW) ## install what stands in for AWS in tests into .tools (needs npm)
+emulators: $(DYNOXIDE) $(VERSITYGW) $(LAMBDARIE) $(CFNLINT) ## install what stands in for AWS in tests into .tools (needs npm, python3)
 
 install = @echo "building $(notdir $@)"; GOFLAGS= GOBIN=$(dir $@) go install $(1)@$(lastword $(subst @, ,$(patsubst %/,%,$(dir $@))))
 
@@ -96,3 +100,9 @@ $(DYNOXIDE):
 	@echo "installing $(notdir $@)"; npm install --silent --no-audit --no-fund --no-save --prefix $@ @dynoxide/linux-x64@$(lastword $(subst @, ,$@)) || { rm -rf $@; false; }
 $(VERSITYGW):
 	$(call install,github.com/versity/versitygw/cmd/versitygw)
+$(LAMBDARIE):
+	$(call install,github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie)
+$(CDK):
+	@echo "installing $(notdir $@)"; npm install --silent --no-audit --no-fund --no-save --prefix $@ $(notdir $@) || { rm -rf $@; false; }
+$(MINISTACK) $(CFNLINT):
+	@echo "installing $(notdir $@)"; python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check $(subst @,==,$(notdir $@)) || { rm -rf $@; false; }

@@ -16,11 +16,22 @@ const (
 	Owner                // the principal that the session in the path belongs to
 )
 
+// Group says which routes are answered by one process where there are several.
+type Group string
+
+// The groups of routes.
+const (
+	Discovery Group = "discovery" // what the agent is and how it does
+	Sessions  Group = "sessions"
+	Stream    Group = "stream" // answers that may be long, or take long
+)
+
 // Route is one line of the table.
 type Route struct {
 	Method  string // GET routes answer HEAD too
 	Pattern string // below /<slug>, or below the root in single mode and for host routes
 	Access  Access
+	Group   Group
 	Host    bool // describes the host rather than an agent
 	Index   bool // exists only with the playground
 
@@ -30,20 +41,20 @@ type Route struct {
 // Routes returns the table of all routes.
 func Routes() []Route {
 	return []Route{
-		{Method: "GET", Pattern: "/{$}", Access: Public, Host: true, Index: true, handle: (*exchange).index},
-		{Method: "GET", Pattern: "/v1/agents", Access: Public, Host: true, Index: true, handle: (*exchange).listAgents},
-		{Method: "GET", Pattern: "/v1/health", Access: Public, Host: true, handle: (*exchange).health},
+		{Method: "GET", Pattern: "/{$}", Access: Public, Group: Discovery, Host: true, Index: true, handle: (*exchange).index},
+		{Method: "GET", Pattern: "/v1/agents", Access: Public, Group: Discovery, Host: true, Index: true, handle: (*exchange).listAgents},
+		{Method: "GET", Pattern: "/v1/health", Access: Public, Group: Discovery, Host: true, handle: (*exchange).health},
 
-		{Method: "GET", Pattern: "/v1/health", Access: Public, handle: (*exchange).health},
-		{Method: "GET", Pattern: "/v1/info", Access: Caller, handle: (*exchange).info},
-		{Method: "GET", Pattern: "/v1/logs", Access: Caller, handle: (*exchange).logs},
-		{Method: "GET", Pattern: "/v1/sessions", Access: Caller, handle: (*exchange).list},
-		{Method: "POST", Pattern: "/v1/session", Access: Caller, handle: (*exchange).start},
-		{Method: "POST", Pattern: "/v1/session/{id}", Access: Owner, handle: (*exchange).send},
-		{Method: "POST", Pattern: "/v1/session/{id}/stop", Access: Owner, handle: (*exchange).stop},
-		{Method: "GET", Pattern: "/v1/session/{id}/stream", Access: Owner, handle: (*exchange).stream},
-		{Method: "GET", Pattern: "/v1/session/{id}/events", Access: Owner, handle: (*exchange).events},
-		{Method: "GET", Pattern: "/v1/session/{id}/cost", Access: Owner, handle: (*exchange).cost},
+		{Method: "GET", Pattern: "/v1/health", Access: Public, Group: Discovery, handle: (*exchange).health},
+		{Method: "GET", Pattern: "/v1/info", Access: Caller, Group: Discovery, handle: (*exchange).info},
+		{Method: "GET", Pattern: "/v1/logs", Access: Caller, Group: Stream, handle: (*exchange).logs},
+		{Method: "GET", Pattern: "/v1/sessions", Access: Caller, Group: Sessions, handle: (*exchange).list},
+		{Method: "POST", Pattern: "/v1/session", Access: Caller, Group: Sessions, handle: (*exchange).start},
+		{Method: "POST", Pattern: "/v1/session/{id}", Access: Owner, Group: Sessions, handle: (*exchange).send},
+		{Method: "POST", Pattern: "/v1/session/{id}/stop", Access: Owner, Group: Sessions, handle: (*exchange).stop},
+		{Method: "GET", Pattern: "/v1/session/{id}/stream", Access: Owner, Group: Stream, handle: (*exchange).stream},
+		{Method: "GET", Pattern: "/v1/session/{id}/events", Access: Owner, Group: Stream, handle: (*exchange).events},
+		{Method: "GET", Pattern: "/v1/session/{id}/cost", Access: Owner, Group: Sessions, handle: (*exchange).cost},
 	}
 }
 

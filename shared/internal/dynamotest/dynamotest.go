@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
+	"github.com/bdk-lambda/bdk/shared/tables"
 	"github.com/bdk-lambda/bdk/test/emulator"
 )
 
@@ -41,12 +42,12 @@ func (e *Emulator) Client(transport http.RoundTripper) *dynamodb.Client {
 }
 
 // Tables makes fresh tables and returns their names. They have no streams, which cost the emulator twice as much as all else.
-func (e *Emulator) Tables(tb testing.TB) dynamox.Names {
+func (e *Emulator) Tables(tb testing.TB) tables.Names {
 	tb.Helper()
 	n := e.made.Add(1)
-	names := dynamox.Names{Sessions: fmt.Sprint("Sessions-", n), Events: fmt.Sprint("Events-", n), Control: fmt.Sprint("Control-", n)}
+	names := tables.Names{Sessions: fmt.Sprint("Sessions-", n), Events: fmt.Sprint("Events-", n), Control: fmt.Sprint("Control-", n)}
 	client := e.Client(http.DefaultTransport)
-	for _, t := range dynamox.Tables(names) {
+	for _, t := range tables.All(names) {
 		if _, err := client.CreateTable(tb.Context(), create(t)); err != nil {
 			tb.Fatal(err)
 		}
@@ -54,10 +55,10 @@ func (e *Emulator) Tables(tb testing.TB) dynamox.Names {
 	return names
 }
 
-func create(t dynamox.Table) *dynamodb.CreateTableInput {
+func create(t tables.Table) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{TableName: &t.Name, BillingMode: types.BillingModePayPerRequest}
-	define := func(k dynamox.Key) {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &k.Name, AttributeType: k.Type})
+	define := func(k tables.Key) {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &k.Name, AttributeType: types.ScalarAttributeType(k.Type)})
 	}
 	in.KeySchema = []types.KeySchemaElement{{AttributeName: &t.Partition.Name, KeyType: types.KeyTypeHash}}
 	define(t.Partition)
@@ -66,8 +67,8 @@ func create(t dynamox.Table) *dynamodb.CreateTableInput {
 		define(t.Sort)
 	}
 	for _, i := range t.Indexes {
-		define(dynamox.Key{Name: i.Partition, Type: types.ScalarAttributeTypeS})
-		define(dynamox.Key{Name: i.Sort, Type: types.ScalarAttributeTypeS})
+		define(tables.Key{Name: i.Partition, Type: "S"})
+		define(tables.Key{Name: i.Sort, Type: "S"})
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
 			IndexName: &i.Name,
 			KeySchema: []types.KeySchemaElement{

@@ -23,6 +23,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/internal/awsx"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 var _ kv.Driver = (*Driver)(nil)
@@ -51,13 +52,13 @@ func New(client *dynamodb.Client, control string) *Driver {
 func primary(key string) dynamox.Item {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // never fails
-	return dynamox.Item{dynamox.Partition: dynamox.S(shard(int(h.Sum32() % shards))), dynamox.Sort: dynamox.S(key)}
+	return dynamox.Item{tables.Partition: dynamox.S(shard(int(h.Sum32() % shards))), tables.Sort: dynamox.S(key)}
 }
 
 func shard(n int) string { return fmt.Sprint("kv/", n) }
 
 func entry(item dynamox.Item) kv.Entry {
-	e := kv.Entry{Key: dynamox.Str(item, dynamox.Sort), Value: dynamox.Bytes(item, value), Version: dynamox.Int(item, version)}
+	e := kv.Entry{Key: dynamox.Str(item, tables.Sort), Value: dynamox.Bytes(item, value), Version: dynamox.Int(item, version)}
 	if item[until] != nil {
 		e.ExpiresAt = dynamox.Time(dynamox.Int(item, until))
 	}
@@ -93,13 +94,13 @@ func (d *Driver) put(ctx context.Context, e kv.Entry, condition string, values d
 	item := primary(e.Key)
 	item[value], item[version] = dynamox.B(e.Value), dynamox.N(e.Version)
 	if !e.ExpiresAt.IsZero() {
-		item[until], item[dynamox.Expires] = dynamox.N(e.ExpiresAt.UnixMilli()), dynamox.N(dynamox.Seconds(e.ExpiresAt))
+		item[until], item[tables.Expires] = dynamox.N(e.ExpiresAt.UnixMilli()), dynamox.N(dynamox.Seconds(e.ExpiresAt))
 	}
 	values[":new"] = dynamox.N(e.Version)
 	return d.write(ctx, refused, func(watch option) error {
 		_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName: &d.table, Item: item, ConditionExpression: &condition, ExpressionAttributeValues: values,
-			ExpressionAttributeNames: map[string]string{"#pk": dynamox.Partition, "#v": version, "#until": until},
+			ExpressionAttributeNames: map[string]string{"#pk": tables.Partition, "#v": version, "#until": until},
 		}, watch)
 		return err
 	})
@@ -157,12 +158,12 @@ func (d *Driver) part(ctx context.Context, n int, prefix, after string, limit in
 		TableName: &d.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit)), //nolint:gosec // at most kv.MaxList
 		KeyConditionExpression:    aws.String("#pk = :pk"),
 		FilterExpression:          aws.String("attribute_not_exists(#until) OR #until > :now"),
-		ExpressionAttributeNames:  map[string]string{"#pk": dynamox.Partition, "#until": until},
+		ExpressionAttributeNames:  map[string]string{"#pk": tables.Partition, "#until": until},
 		ExpressionAttributeValues: dynamox.Item{":pk": dynamox.S(shard(n)), ":now": dynamox.N(now.UnixMilli())},
 	}
 	if from := max(prefix, after); from != "" {
 		*in.KeyConditionExpression += " AND #sk >= :from"
-		in.ExpressionAttributeNames["#sk"], in.ExpressionAttributeValues[":from"] = dynamox.Sort, dynamox.S(from)
+		in.ExpressionAttributeNames["#sk"], in.ExpressionAttributeValues[":from"] = tables.Sort, dynamox.S(from)
 	}
 	var list []kv.Entry
 	for {

@@ -13,11 +13,12 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 const (
-	free     = "attribute_not_exists(" + dynamox.SessionID + ")"
-	there    = "attribute_exists(" + dynamox.SessionID + ")"
+	free     = "attribute_not_exists(" + tables.SessionID + ")"
+	there    = "attribute_exists(" + tables.SessionID + ")"
 	allOld   = types.ReturnValuesOnConditionCheckFailureAllOld
 	maxItems = 100 // in a transaction
 )
@@ -138,7 +139,7 @@ func (d *Driver) isOwn(ctx context.Context, b session.Batch, first dynamox.Reaso
 	if !first.Refused {
 		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &d.tables.Events, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String(eventID),
-			Key: dynamox.Item{dynamox.SessionID: dynamox.S(b.SessionID), dynamox.Index: dynamox.N(b.At)},
+			Key: dynamox.Item{tables.SessionID: dynamox.S(b.SessionID), tables.Index: dynamox.N(b.At)},
 		})
 		if err != nil {
 			return false, err
@@ -185,7 +186,7 @@ func (d *Driver) actions(ctx context.Context, b session.Batch, items []dynamox.I
 func (d *Driver) Events(ctx context.Context, id string, from int64, limit int) ([]event.Event, error) {
 	out, err := d.client.Query(ctx, &dynamodb.QueryInput{
 		TableName:                 &d.tables.Events,
-		KeyConditionExpression:    aws.String(dynamox.SessionID + " = :s AND " + dynamox.Index + " >= :n"),
+		KeyConditionExpression:    aws.String(tables.SessionID + " = :s AND " + tables.Index + " >= :n"),
 		ExpressionAttributeValues: dynamox.Item{":s": dynamox.S(id), ":n": dynamox.N(max(from, 0))},
 		Limit:                     aws.Int32(int32(min(limit, 1<<20))), //nolint:gosec // it fits
 		ConsistentRead:            aws.Bool(true),

@@ -17,20 +17,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/bdk-lambda/bdk/shared/blob"
-	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // Driver implements [session.Driver]. It is safe for concurrent use.
 type Driver struct {
 	client *dynamodb.Client
-	tables dynamox.Names
+	tables tables.Names
 	blobs  *blob.Store
 }
 
 var _ session.Driver = (*Driver)(nil)
 
 // New returns a driver over the given tables and blob store.
-func New(client *dynamodb.Client, tables dynamox.Names, blobs *blob.Store) *Driver {
+func New(client *dynamodb.Client, tables tables.Names, blobs *blob.Store) *Driver {
 	return &Driver{client: client, tables: tables, blobs: blobs}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/dynamosession"
 	"github.com/bdk-lambda/bdk/shared/session/sessiontest"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // store is a driver whose tables are known.
@@ -23,7 +24,7 @@ type store struct {
 	*dynamosession.Driver
 
 	emulator *dynamotest.Emulator
-	tables   dynamox.Names
+	tables   tables.Names
 	blobs    *blob.Store
 }
 
@@ -85,7 +86,7 @@ func conformance(t *testing.T, transport func() *dynamotest.Transport) {
 func (s store) removeRow(t *testing.T, id string) string {
 	t.Helper()
 	out, err := s.emulator.Client(http.DefaultTransport).DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &s.tables.Sessions, Key: dynamox.Item{dynamox.SessionID: dynamox.S(id)}, ReturnValues: types.ReturnValueAllOld,
+		TableName: &s.tables.Sessions, Key: dynamox.Item{tables.SessionID: dynamox.S(id)}, ReturnValues: types.ReturnValueAllOld,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // The attributes of an event. One of data, packed and ref holds its data.
@@ -39,7 +40,7 @@ func (d *Driver) items(ctx context.Context, events []event.Event) ([]dynamox.Ite
 	items := make([]dynamox.Item, len(events))
 	for i, e := range events {
 		item := dynamox.Item{
-			dynamox.SessionID: dynamox.S(e.SessionID), dynamox.Index: dynamox.N(e.Index),
+			tables.SessionID: dynamox.S(e.SessionID), tables.Index: dynamox.N(e.Index),
 			eventID: dynamox.S(e.ID), eventType: dynamox.S(string(e.Type)), at: dynamox.N(e.At.UnixMilli()),
 		}
 		if e.TurnID != "" {
@@ -108,7 +109,7 @@ func beginning(text []byte) string {
 // event reads a stored event.
 func (d *Driver) event(ctx context.Context, item dynamox.Item) (event.Event, error) {
 	e := event.Event{
-		Type: event.Type(dynamox.Str(item, eventType)), Index: dynamox.Int(item, dynamox.Index), SessionID: dynamox.Str(item, dynamox.SessionID),
+		Type: event.Type(dynamox.Str(item, eventType)), Index: dynamox.Int(item, tables.Index), SessionID: dynamox.Str(item, tables.SessionID),
 		TurnID: dynamox.Str(item, turnID), At: dynamox.Time(dynamox.Int(item, at)), ID: dynamox.Str(item, eventID),
 	}
 	var err error

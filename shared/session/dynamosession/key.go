@@ -10,6 +10,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // The attributes of an idempotency key.
@@ -20,17 +21,17 @@ const (
 )
 
 func keyKey(name string) dynamox.Item {
-	return dynamox.Item{dynamox.Partition: dynamox.S("request/" + name), dynamox.Sort: dynamox.S("-")}
+	return dynamox.Item{tables.Partition: dynamox.S("request/" + name), tables.Sort: dynamox.S("-")}
 }
 
 // keyAction stores k unless its name is taken at the given time.
 func (d *Driver) keyAction(k session.Key, now time.Time) action {
 	item := keyKey(k.Name)
 	item[bodyHash], item[answered], item[until] = dynamox.S(k.BodyHash), dynamox.B(k.Answer), dynamox.N(k.ExpiresAt.UnixMilli())
-	item[dynamox.Expires] = dynamox.N(dynamox.Seconds(k.ExpiresAt))
+	item[tables.Expires] = dynamox.N(dynamox.Seconds(k.ExpiresAt))
 	put := &types.Put{
 		TableName: &d.tables.Control, Item: item, ReturnValuesOnConditionCheckFailure: allOld,
-		ConditionExpression:       aws.String("attribute_not_exists(" + dynamox.Partition + ") OR #until <= :now"),
+		ConditionExpression:       aws.String("attribute_not_exists(" + tables.Partition + ") OR #until <= :now"),
 		ExpressionAttributeNames:  map[string]string{"#until": until},
 		ExpressionAttributeValues: dynamox.Item{":now": dynamox.N(now.UnixMilli())},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // Each list is kept in several parts, or the busiest agent or owner would be limited to the writes of one partition: a turn
@@ -107,12 +108,12 @@ func (d *Driver) ranges(q session.Query, before string) []*dynamodb.QueryInput {
 	}
 	for n := range shards {
 		if q.Owner != "" {
-			add(dynamox.ByOwner, dynamox.OwnerShard, ownerShard(q.Agent, q.Owner, n), dynamox.OwnerPlace, "0", before)
+			add(tables.ByOwner, tables.OwnerShard, ownerShard(q.Agent, q.Owner, n), tables.OwnerPlace, "0", before)
 			continue
 		}
-		add(dynamox.ByAgent, dynamox.AgentShard, agentShard(q.Agent, n), dynamox.AgentPlace, running, running+before)
+		add(tables.ByAgent, tables.AgentShard, agentShard(q.Agent, n), tables.AgentPlace, running, running+before)
 		if q.All {
-			add(dynamox.ByAgent, dynamox.AgentShard, agentShard(q.Agent, n), dynamox.AgentPlace, idle, idle+before)
+			add(tables.ByAgent, tables.AgentShard, agentShard(q.Agent, n), tables.AgentPlace, idle, idle+before)
 		}
 	}
 	return all

@@ -11,13 +11,14 @@ import (
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // Purge removes what belongs to a session whose row the table has removed: its events, and what of them is in the blob
 // store. Snapshot is the attribute "snap" of the removed row, "" if it had none. Purge fails with bdkerr.Conflict while
 // the row is there. Done again after it was cut off, it goes on.
 func (d *Driver) Purge(ctx context.Context, id, snapshot string) error {
-	item, err := d.get(ctx, id, dynamox.SessionID)
+	item, err := d.get(ctx, id, tables.SessionID)
 	switch {
 	case err != nil:
 		return err
@@ -30,9 +31,9 @@ func (d *Driver) Purge(ctx context.Context, id, snapshot string) error {
 		}
 	}
 	in := &dynamodb.QueryInput{
-		TableName: &d.tables.Events, KeyConditionExpression: aws.String(dynamox.SessionID + " = :s"),
+		TableName: &d.tables.Events, KeyConditionExpression: aws.String(tables.SessionID + " = :s"),
 		ProjectionExpression:      aws.String("#n, #ref"),
-		ExpressionAttributeNames:  map[string]string{"#n": dynamox.Index, "#ref": ref},
+		ExpressionAttributeNames:  map[string]string{"#n": tables.Index, "#ref": ref},
 		ExpressionAttributeValues: dynamox.Item{":s": dynamox.S(id)},
 	}
 	for {
@@ -60,7 +61,7 @@ func (d *Driver) remove(ctx context.Context, id string, events []dynamox.Item) e
 				return err
 			}
 		}
-		key := dynamox.Item{dynamox.SessionID: dynamox.S(id), dynamox.Index: e[dynamox.Index]}
+		key := dynamox.Item{tables.SessionID: dynamox.S(id), tables.Index: e[tables.Index]}
 		requests[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}}
 	}
 	return dynamox.Retry(ctx, func() error {

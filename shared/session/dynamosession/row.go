@@ -12,6 +12,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
 // written names the call that wrote a row last, for the call to know its own write again.
@@ -52,8 +53,8 @@ func (d *Driver) rowUpdate(r session.Record, by string) (*types.Update, error) {
 	u := &types.Update{
 		TableName: &d.tables.Sessions, Key: rowKey(r.ID), ConditionExpression: aws.String(free),
 		ExpressionAttributeNames: map[string]string{
-			"#v": dynamox.SessionVersion, "#row": dynamox.SessionRow, "#w": written, "#exp": dynamox.Expires,
-			"#ow": dynamox.OwnerShard, "#op": dynamox.OwnerPlace, "#ag": dynamox.AgentShard, "#ap": dynamox.AgentPlace,
+			"#v": tables.SessionVersion, "#row": tables.SessionRow, "#w": written, "#exp": tables.Expires,
+			"#ow": tables.OwnerShard, "#op": tables.OwnerPlace, "#ag": tables.AgentShard, "#ap": tables.AgentPlace,
 		},
 		ExpressionAttributeValues: dynamox.Item{
 			":next": dynamox.N(r.Version + 1), ":row": dynamox.S(string(text)), ":w": dynamox.S(by),
@@ -75,17 +76,17 @@ func (d *Driver) rowUpdate(r session.Record, by string) (*types.Update, error) {
 	return u, nil
 }
 
-func rowKey(id string) dynamox.Item { return dynamox.Item{dynamox.SessionID: dynamox.S(id)} }
+func rowKey(id string) dynamox.Item { return dynamox.Item{tables.SessionID: dynamox.S(id)} }
 
 // record reads a stored row.
 func record(item dynamox.Item) (session.Record, error) {
 	var r row
-	id := dynamox.Str(item, dynamox.SessionID)
-	if err := json.Unmarshal([]byte(dynamox.Str(item, dynamox.SessionRow)), &r); err != nil {
+	id := dynamox.Str(item, tables.SessionID)
+	if err := json.Unmarshal([]byte(dynamox.Str(item, tables.SessionRow)), &r); err != nil {
 		return session.Record{}, fmt.Errorf("reading the row of session %s: %w", id, err)
 	}
 	return session.Record{
-		ID: id, Version: dynamox.Int(item, dynamox.SessionVersion),
+		ID: id, Version: dynamox.Int(item, tables.SessionVersion),
 		Agent: r.Agent, Owner: r.Owner, Channel: r.Channel, Mode: r.Mode, Purpose: r.Purpose, Title: r.Title, DryRun: r.DryRun,
 		AsOf: instant(r.AsOf), Files: r.Files, CreatedAt: instant(r.Created), UpdatedAt: instant(r.Updated), ExpiresAt: instant(r.Expires),
 		TokenHash: r.Token, Turn: session.Turn{ID: r.Turn, Holder: r.Holder, Until: instant(r.Until)}, Next: r.Next, Ended: r.Ended,
@@ -127,7 +128,7 @@ func (d *Driver) get(ctx context.Context, id string, attributes ...string) (dyna
 
 // Get implements [session.Driver].
 func (d *Driver) Get(ctx context.Context, id string) (session.Record, error) {
-	item, err := d.get(ctx, id, dynamox.SessionID, dynamox.SessionVersion, dynamox.SessionRow)
+	item, err := d.get(ctx, id, tables.SessionID, tables.SessionVersion, tables.SessionRow)
 	switch {
 	case err != nil:
 		return session.Record{}, err

@@ -1,6 +1,5 @@
-package dynamox
-
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+// Package tables says what the DynamoDB tables of a deployment look like, to those that make them and those that use them.
+package tables
 
 // Names are the names of the tables of one deployment.
 type Names struct {
@@ -32,16 +31,16 @@ const (
 type Table struct {
 	Name      string
 	Partition Key
-	Sort      Key                  // the zero Key if there is none
-	Expires   string               // the attribute with the time to live, "" if items stay
-	Stream    types.StreamViewType // of new events, which hooks are told, and of removed sessions, which are to be purged; "" for none
+	Sort      Key    // the zero Key if there is none
+	Expires   string // the attribute with the time to live, "" if items stay
+	Stream    string // NEW_IMAGE: of new events, which hooks are told; OLD_IMAGE: of removed sessions, which are to be purged; "" for none
 	Indexes   []SecondaryIndex
 }
 
 // A Key is an attribute that items are found by.
 type Key struct {
 	Name string
-	Type types.ScalarAttributeType
+	Type string // S or N
 }
 
 // A SecondaryIndex is a global secondary index with keys that are strings.
@@ -50,18 +49,18 @@ type SecondaryIndex struct {
 	Include               []string // further attributes it holds
 }
 
-// Tables returns what to make for a deployment.
-func Tables(n Names) []Table {
-	str := types.ScalarAttributeTypeS
+// All returns what to make for a deployment.
+func All(n Names) []Table {
+	const str, number = "S", "N"
 	index := func(name, partition, sort string) SecondaryIndex {
 		return SecondaryIndex{Name: name, Partition: partition, Sort: sort, Include: []string{SessionRow, SessionVersion}}
 	}
 	return []Table{
 		{
-			Name: n.Sessions, Partition: Key{SessionID, str}, Expires: Expires, Stream: types.StreamViewTypeOldImage,
+			Name: n.Sessions, Partition: Key{SessionID, str}, Expires: Expires, Stream: "OLD_IMAGE",
 			Indexes: []SecondaryIndex{index(ByOwner, OwnerShard, OwnerPlace), index(ByAgent, AgentShard, AgentPlace)},
 		},
-		{Name: n.Events, Partition: Key{SessionID, str}, Sort: Key{Index, types.ScalarAttributeTypeN}, Stream: types.StreamViewTypeNewImage},
+		{Name: n.Events, Partition: Key{SessionID, str}, Sort: Key{Index, number}, Stream: "NEW_IMAGE"},
 		{Name: n.Control, Partition: Key{Partition, str}, Sort: Key{Sort, str}, Expires: Expires},
 	}
 }

@@ -1,0 +1,166 @@
+// Package deploy says what an agent becomes on AWS: which functions, behind which paths, and how they find what they work
+// with. Packing an agent writes it down as a [Manifest], the infrastructure makes it, the functions read their part from
+// their environment.
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bdk-lambda/bdk/shared/httpapi"
+)
+
+// Version is the version of the manifest that this package writes and reads.
+const Version = 1
+
+// The environment of a function. A function that does not need something does not have its variable.
+const (
+	EnvSessions = "BDK_SESSIONS_TABLE"
+	EnvEvents   = "BDK_EVENTS_TABLE"
+	EnvControl  = "BDK_CONTROL_TABLE"
+	EnvBucket   = "BDK_BUCKET"
+	EnvMachine  = "BDK_STATE_MACHINE_ARN"
+	EnvSecret   = "BDK_SECRET_ARN" //nolint:gosec // a name
+	EnvModel    = "BDK_MODEL"      // the model instead of the agent's own
+)
+
+// BlobPrefix is the prefix of the keys of blobs in the bucket.
+const BlobPrefix = "blobs/"
+
+// AgentRoot is the folder in the archive that takes the place of the agent's own: files that the agent refers to are
+// there, under the names it uses.
+const AgentRoot = "agent"
+
+// Manifest describes one packed agent. Slices are empty rather than nil, so that it marshals the same way always.
+type Manifest struct {
+	Version      int        `json:"version"`
+	Slug         string     `json:"slug"`         // also the name of the API's stage
+	Architecture string     `json:"architecture"` // arm64 or amd64
+	Archive      string     `json:"archive"`      // the zip file, relative to the manifest; all functions run from it
+	SHA256       string     `json:"sha256"`       // of the archive's contents, in hexadecimal
+	Models       []string   `json:"models"`       // provider:name, the agent's model and its fallbacks
+	Model        string     `json:"model"`        // what the agent is deployed with instead of them; "" for none
+	Functions    []Function `json:"functions"`
+	Routes       []Route    `json:"routes"`
+	Schedules    []Schedule `json:"schedules"`
+	Secrets      []string   `json:"secrets"` // keys that the deployment's secret must have before the agent works
+	Egress       []string   `json:"egress"`  // hosts outside of AWS that the agent calls
+}
+
+// Kind says what invokes a function, and how it answers.
+type Kind string
+
+// The kinds of functions.
+const (
+	Buffered Kind = "buffered" // API Gateway; the answer leaves when it is complete
+	Streamed Kind = "streamed" // API Gateway; the answer leaves as it is written
+	Worker   Kind = "worker"   // something else: a state machine, a schedule, a stream of a table
+)
+
+// Function is one Lambda function. Its name is the Lambda handler too.
+type Function struct {
+	Name    string `json:"name"`
+	Kind    Kind   `json:"kind"`
+	Seconds int    `json:"seconds"` // timeout
+	Memory  int    `json:"memory"`  // MiB
+}
+
+// Timeout returns the time an invocation may take.
+func (f Function) Timeout() time.Duration { return time.Duration(f.Seconds) * time.Second }
+
+// Route says which function answers the requests to a path, whatever their method.
+type Route struct {
+	Path     string `json:"path"` // below the stage: literals, {name} for one segment, {proxy+} for all that follow
+	Function string `json:"function"`
+}
+
+// Schedule invokes a function regularly.
+type Schedule struct {
+	Name     string `json:"name"`
+	Function string `json:"function"`
+	Rate     int    `json:"rateMinutes"`
+}
+
+// The functions of every agent.
+const (
+	Discovery = string(httpapi.Discovery)
+	Sessions  = string(httpapi.Sessions)
+	Stream    = string(httpapi.Stream)
+	Step      = "step"  // works on a turn
+	Await     = "await" // parks a call until somebody decides
+	Sweep     = "sweep" // finds turns that were accepted and not started
+	Purge     = "purge" // removes what is left of sessions that expired
+)
+
+// Functions returns the functions of every agent, in name order.
+func Functions() []Function {
+	return []Function{
+		{Name: Await, Kind: Worker, Seconds: 30, Memory: 128},
+		{Name: Discovery, Kind: Buffered, Seconds: 29, Memory: 256},
+		{Name: Purge, Kind: Worker, Seconds: 300, Memory: 256},
+		{Name: Sessions, Kind: Buffered, Seconds: 29, Memory: 256},
+		{Name: Step, Kind: Worker, Seconds: 900, Memory: 512},
+		{Name: Stream, Kind: Streamed, Seconds: 900, Memory: 256},
+		{Name: Sweep, Kind: Worker, Seconds: 60, Memory: 256},
+	}
+}
+
+// Routes returns the paths of an agent's API. Those of the HTTP route table go to the function of their group; every other
+// path goes to the discovery function, which answers that it does not exist.
+func Routes() []Route {
+	routes := []Route{{Path: "/", Function: Discovery}, {Path: "/{proxy+}", Function: Discovery}}
+	known := map[string]bool{}
+	for _, r := range httpapi.Routes() {
+		path := strings.TrimSuffix(r.Pattern, "/{$}")
+		if r.Host || known[path] {
+			continue
+		}
+		known[path] = true
+		routes = append(routes, Route{Path: path, Function: string(r.Group)})
+	}
+	return append(routes, catchAll(known)...)
+}
+
+// catchAll returns routes for the paths that begin like known ones: API Gateway need not fall back to a shorter prefix.
+func catchAll(known map[string]bool) []Route {
+	var more []Route
+	for _, r := range httpapi.Routes() {
+		for at := range r.Pattern {
+			prefix := r.Pattern[:at]
+			path := prefix + "/{proxy+}"
+			if r.Host || r.Pattern[at] != '/' || prefix == "" || known[path] || taken(known, prefix) {
+				continue
+			}
+			known[path] = true
+			more = append(more, Route{Path: path, Function: Discovery})
+		}
+	}
+	return more
+}
+
+// taken reports whether the segment after prefix is a variable one already: API Gateway allows one.
+func taken(known map[string]bool, prefix string) bool {
+	for path := range known {
+		if strings.HasPrefix(path, prefix+"/{") {
+			return true
+		}
+	}
+	return false
+}
+
+// Schedules returns the schedules of every agent.
+func Schedules() []Schedule { return []Schedule{{Name: Sweep, Function: Sweep, Rate: 1}} }
+
+// Decode reads a manifest. It fails for one of another version.
+func Decode(data []byte) (Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Manifest{}, fmt.Errorf("reading the manifest: %w", err)
+	}
+	if m.Version != Version {
+		return Manifest{}, fmt.Errorf("the manifest has version %d, this infrastructure reads version %d: pack the agent with the bdk command of the same release", m.Version, Version)
+	}
+	return m, nil
+}
