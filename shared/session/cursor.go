@@ -18,6 +18,7 @@ type Cursor struct {
 	next  int64
 	feed  *feed // nil: what is appended is found in the store only
 	tail  bool  // the store had no more, and what this process appended since is in feed
+	quiet bool  // the last event left the session without a turn
 }
 
 // Cursor returns a reader that begins at index from, which must not be negative.
@@ -31,6 +32,19 @@ func (c *Cursor) Next() int64 { return c.next }
 // Read returns the events that are there now, at most a page of them, in order and without a hole. It returns none at the end of the log.
 // Once it did, what other processes append is found after the next Wait.
 func (c *Cursor) Read(ctx context.Context) ([]event.Event, error) {
+	events, err := c.read(ctx)
+	if n := len(events); n > 0 {
+		switch events[n-1].Type {
+		case event.TypeSessionWaiting, event.TypeSessionCompleted, event.TypeSessionFailed:
+			c.quiet = true
+		default:
+			c.quiet = false
+		}
+	}
+	return events, err
+}
+
+func (c *Cursor) read(ctx context.Context) ([]event.Event, error) {
 	if events := c.fed(); len(events) > 0 || c.tail {
 		return events, nil
 	}
@@ -70,7 +84,11 @@ func (c *Cursor) fed() []event.Event {
 
 // Wait returns when there may be more to read, or with the cause of the end of ctx.
 func (c *Cursor) Wait(ctx context.Context) error {
-	tick, stop := c.store.opts.Clock.After(c.store.opts.Poll)
+	poll := c.store.opts.PollTurn
+	if c.quiet {
+		poll = c.store.opts.Poll
+	}
+	tick, stop := c.store.opts.Clock.After(poll)
 	defer stop()
 	select {
 	case <-c.feed.woken:

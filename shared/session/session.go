@@ -46,6 +46,9 @@ type Options struct {
 	// Poll is the longest wait of a reader that follows a log before it looks again. Appends made by this Store wake
 	// readers at once; polling finds those of other processes. Default: 1 s.
 	Poll time.Duration
+
+	// PollTurn takes the place of Poll until the reader has seen that no turn runs. Default: Poll.
+	PollTurn time.Duration
 }
 
 // New returns a store over driver.
@@ -58,6 +61,9 @@ func New(driver Driver, opts Options) *Store {
 	}
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
+	}
+	if opts.PollTurn <= 0 {
+		opts.PollTurn = opts.Poll
 	}
 	return &Store{driver: driver, opts: opts}
 }

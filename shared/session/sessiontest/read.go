@@ -199,19 +199,27 @@ func wakeUp(b *bench) {
 
 func polling(b *bench) {
 	acc := b.start()
-	far := session.New(b.h.Other(b.T, b.driver), session.Options{Clock: b.clock, Poll: 7 * time.Second})
+	far := session.New(b.h.Other(b.T, b.driver), session.Options{Clock: b.clock, Poll: 7 * time.Second, PollTurn: 3 * time.Second})
 	c := far.Cursor(acc.SessionID, 2)
 	defer c.Close()
 	done := make(chan error, 1)
 	go func() { done <- c.Wait(b.soon()) }()
-	b.diff("length of the wait", 7*time.Second, <-b.clock.waits)
+	b.diff("length of the wait", 3*time.Second, <-b.clock.waits)
 	_, err := b.open(b.store, acc).Append(b.Context(), event.SkillLoaded{})
 	b.must(err)
-	b.clock.move(7 * time.Second)
+	b.clock.move(3 * time.Second)
 	b.must(<-done)
 	page, err := c.Read(b.Context())
 	b.must(err)
 	b.diff("what is new", []event.Type{event.TypeSkillLoaded}, types(page))
+
+	b.finish(acc)
+	_, err = c.Read(b.Context())
+	b.must(err)
+	go func() { done <- c.Wait(b.soon()) }()
+	b.diff("length of the wait without a turn", 7*time.Second, <-b.clock.waits)
+	b.clock.move(7 * time.Second)
+	b.must(<-done)
 }
 
 func waitEnds(b *bench) {
