@@ -4,9 +4,11 @@ package host
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -86,4 +88,17 @@ func (m Models) scripted(path, root string) (model.Model, error) {
 		return nil, err
 	}
 	return scripted.New(script, m.Clock), nil
+}
+
+// ModelClient returns the client that asks models: it waits long for an answer, since models think, but not for a connection.
+func ModelClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 5 * time.Minute,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+	}}
 }

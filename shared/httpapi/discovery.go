@@ -107,7 +107,9 @@ func (x *exchange) logs() error {
 	}{OK: true, Logs: []telemetry.Record{}}
 	if x.opts.Logs != nil {
 		var records []telemetry.Record
-		records, answer.Next = x.opts.Logs.After(after)
+		if records, answer.Next, err = x.opts.Logs.After(x.r.Context(), after); err != nil {
+			return err
+		}
 		for _, r := range records {
 			if slug := r.Slug(); (slug == "" || slug == x.slug) && x.maySee(r) {
 				answer.Logs = append(answer.Logs, r)

@@ -46,6 +46,12 @@ type Agent interface {
 	Cost(ctx context.Context, id string) (engine.Cost, error)
 }
 
+// Logs is where the API reads the host's log. Implementations are safe for concurrent use.
+type Logs interface {
+	// After returns the records with a number greater than n, oldest first, and the number to ask with the next time.
+	After(ctx context.Context, n int64) (records []telemetry.Record, next int64, err error)
+}
+
 // Options adjust the API. The zero value serves every agent at /<slug>/v1, to callers on this machine.
 type Options struct {
 	Auth       auth.Policy // who is calling; default: auth.Loopback()
@@ -54,7 +60,7 @@ type Options struct {
 	Dev        bool        // list the sessions of every principal to callers on this machine
 
 	Blobs       *blob.Store                // keeps workspace files; nil: sessions with files are refused
-	Logs        *telemetry.Ring            // what GET /v1/logs shows; nil: nothing
+	Logs        Logs                       // what GET /v1/logs shows; nil: nothing
 	Diagnostics map[string]json.RawMessage // what discovery found, by slug: a JSON array
 
 	Clock clock.Clock   // default: the system clock

@@ -80,7 +80,7 @@ func NewRing(capacity int, next slog.Handler) *Ring {
 
 // After returns the remembered records with a number greater than n, oldest first, and the number to ask with the next time. A number
 // that was not reached yet comes from another process: everything is returned.
-func (m *memory) After(n int64) (records []Record, next int64) {
+func (m *memory) After(_ context.Context, n int64) (records []Record, next int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n > m.last {
@@ -91,7 +91,7 @@ func (m *memory) After(n int64) (records []Record, next int64) {
 	for i := m.count - int(want); i < m.count; i++ {
 		records = append(records, m.records[(m.first+i)%m.capacity])
 	}
-	return records, m.last
+	return records, m.last, nil
 }
 
 func (m *memory) add(r Record) {

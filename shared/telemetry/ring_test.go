@@ -44,7 +44,7 @@ func TestAfterReturnsWhatCameSince(t *testing.T) {
 		{-7, []string{"3 c", "4 d", "5 e"}},
 		{6, []string{"3 c", "4 d", "5 e"}}, // the process was restarted meanwhile
 	} {
-		records, next := ring.After(tc.after)
+		records, next, _ := ring.After(t.Context(), tc.after)
 		if diff := cmp.Diff(tc.want, messages(records)); diff != "" || next != 5 {
 			t.Errorf("after %d, next %d (-want +got):\n%s", tc.after, next, diff)
 		}
@@ -53,7 +53,7 @@ func TestAfterReturnsWhatCameSince(t *testing.T) {
 
 func TestAnEmptyRingBeginsAtZero(t *testing.T) {
 	t.Parallel()
-	if records, next := telemetry.NewRing(0, nil).After(9); len(records) != 0 || next != 0 {
+	if records, next, _ := telemetry.NewRing(0, nil).After(t.Context(), 9); len(records) != 0 || next != 0 {
 		t.Errorf("got %v, %d; want nothing and 0", records, next)
 	}
 }
@@ -65,7 +65,7 @@ func TestBytesAreBounded(t *testing.T) {
 	for i := range 50 {
 		log.Info(strings.Repeat("x", 10_000), slog.String("big", strings.Repeat("é", 10_000)), slog.Any("list", make([]int, 10_000)), slog.Int("i", i))
 	}
-	records, next := ring.After(0)
+	records, next, _ := ring.After(t.Context(), 0)
 	total := 0
 	for _, r := range records {
 		total += len(r.Message)
@@ -80,7 +80,7 @@ func TestBytesAreBounded(t *testing.T) {
 		t.Errorf("%d records of %d bytes, next %d; want at least one, at most 64 KiB, next 50", len(records), total, next)
 	}
 	log.Info("small")
-	if records, _ = ring.After(next); len(records) != 1 {
+	if records, _, _ = ring.After(t.Context(), next); len(records) != 1 {
 		t.Errorf("a small record after big ones: got %v", messages(records))
 	}
 }
@@ -93,7 +93,7 @@ func TestAttributesKeepTheirGroupsAndTypes(t *testing.T) {
 	log.Warn("x", slog.Int("status", 200), slog.Group("peer", slog.Bool("local", true)), slog.Any("err", errors.New("boom")),
 		slog.Duration("took", 1500*time.Millisecond), slog.Any("map", changing), slog.Any("odd", func() {}), slog.Any("nil", nil))
 	changing["a"] = 2
-	records, _ := ring.After(0)
+	records, _, _ := ring.After(t.Context(), 0)
 	got := map[string]string{}
 	for k, v := range records[0].Attrs {
 		got[k] = string(v)
@@ -126,7 +126,7 @@ func TestSecretsAreNeitherRememberedNorPassedOn(t *testing.T) {
 	log.Info("x", slog.Group("header", slog.String("Set-Cookie", "hunter2"), slog.String("accept", "any")))
 	log.With(slog.String("api_key", "hunter2")).WithGroup("g").Info("x", slog.Any("token", "hunter2"))
 	log.Info("x", slog.Any("valuer", valuer{}))
-	records, _ := ring.After(0)
+	records, _, _ := ring.After(t.Context(), 0)
 	raw, err := json.Marshal(records)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestLevels(t *testing.T) {
 		log.Debug("debug")
 		log.Info("info")
 		log.Error("error")
-		records, _ := ring.After(0)
+		records, _, _ := ring.After(t.Context(), 0)
 		if diff := cmp.Diff(tc.want, messages(records)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -177,12 +177,12 @@ func TestManyWriters(t *testing.T) {
 			log := slog.New(ring).With(slog.String("slug", "a"))
 			for i := range 100 {
 				log.Info("m", slog.Int("i", i))
-				ring.After(int64(i))
+				_, _, _ = ring.After(t.Context(), int64(i))
 			}
 		})
 	}
 	wg.Wait()
-	records, next := ring.After(0)
+	records, next, _ := ring.After(t.Context(), 0)
 	if len(records) != 100 || next != 800 {
 		t.Fatalf("got %d records, next %d", len(records), next)
 	}
@@ -198,7 +198,7 @@ func TestHandlerContract(t *testing.T) {
 	t.Parallel()
 	ring := telemetry.NewRing(1, nil)
 	slogtest.Run(t, func(*testing.T) slog.Handler { return ring }, func(*testing.T) map[string]any {
-		records, _ := ring.After(0)
+		records, _, _ := ring.After(t.Context(), 0)
 		r := records[len(records)-1]
 		got := map[string]any{slog.LevelKey: r.Level, slog.MessageKey: r.Message}
 		if !r.Time.IsZero() {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +23,6 @@ import (
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/sqlitesession"
 	"github.com/bdk-lambda/bdk/shared/telemetry"
-	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn/localturn"
 )
 
@@ -97,7 +94,7 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 		return nil, err
 	}
 	s.kv, s.blobs = kv.New(sqlitekv.New(s.db), kv.Options{}), blob.New(files)
-	s.models = host.Models{Client: httpClient(), Clock: s.clock, Getenv: p.Getenv}
+	s.models = host.Models{Client: host.ModelClient(), Clock: s.clock, Getenv: p.Getenv}
 	for _, project := range p.Projects {
 		a, err := s.agent(ctx, project, p.Config.Roots[project.Slug])
 		if err != nil {
@@ -109,14 +106,6 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 }
 
 func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*agent, error) {
-	models, err := s.models.Of(ctx, project.Agent, root)
-	if err != nil {
-		return nil, err
-	}
-	tools, err := tool.NewSet(project.Tools, s.kv, s.clock)
-	if err != nil {
-		return nil, err
-	}
 	dir := filepath.Join(s.root, "agents", project.Slug)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the agent's directory: %w", err)
@@ -127,8 +116,8 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 		Sessions: sessions, Agent: project.Slug, Log: log, Limit: project.Agent.WithDefaults().Limits.RunningTurns,
 		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
 	})
-	e, err := engine.New(project, engine.Deps{
-		Sessions: sessions, Runner: runner, Tools: tools, Models: models, Log: log, StateRoot: dir,
+	e, err := host.NewEngine(ctx, project, root, host.Parts{
+		Sessions: sessions, KV: s.kv, Runner: runner, Models: s.models, Clock: s.clock, Log: log, StateRoot: dir,
 	})
 	if err != nil {
 		return nil, err
@@ -199,17 +188,4 @@ func (s *state) release() error {
 		errs = append(errs, s.holders.leave())
 	}
 	return errors.Join(errs...)
-}
-
-// httpClient returns the client that asks models: it waits long for an answer, since models think, but not for a connection.
-func httpClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		ForceAttemptHTTP2:     true,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 5 * time.Minute,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-	}}
 }
