@@ -3,7 +3,6 @@ package cloudlog_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -120,7 +120,7 @@ func TestBounded(t *testing.T) {
 
 func TestFault(t *testing.T) {
 	t.Parallel()
-	r := cloudlog.New(&group{err: errors.New("no route to host")}, "/bdk/a", clock.System{})
+	r := cloudlog.New(&group{err: &smithy.GenericAPIError{Code: "ThrottlingException"}}, "/bdk/a", clock.System{})
 	if _, _, err := r.After(t.Context(), 0); bdkerr.CodeOf(err) != bdkerr.Unavailable {
 		t.Errorf("got %v", err)
 	}
