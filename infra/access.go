@@ -1,0 +1,221 @@
+package infra
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/tables"
+)
+
+// resource is something that a function works with.
+type resource string
+
+const (
+	sessions resource = "Sessions" // tables, by their ids in the stack
+	events   resource = "Events"
+	control  resource = "Control"
+
+	indexes    resource = "indexes"    // of the sessions
+	removals   resource = "removals"   // the stream of the sessions
+	blobs      resource = "blobs"      // objects
+	bucket     resource = "bucket"     // without the right to list it, a missing object is a forbidden one
+	secret     resource = "secret"     //nolint:gosec // a name
+	machine    resource = "machine"    // what runs turns
+	executions resource = "executions" // the turns it runs
+	waiting    resource = "waiting"    // what waits in them for an answer
+	logs       resource = "logs"       // where everything logs
+	models     resource = "models"     // those of Bedrock that the agent uses
+)
+
+// may lets a function do things with a resource.
+type may struct {
+	with    resource
+	actions []string // without the service, which goes with the resource
+}
+
+// access says what each function does, and so what it may do. Transactions need the rights of what is in them.
+func access() map[string][]may {
+	read := []string{"GetItem", "Query"}
+	write := []string{"GetItem", "PutItem", "Query"}
+	row := []string{"ConditionCheckItem", "GetItem", "UpdateItem"}
+	keys := []string{"GetItem", "PutItem"} // idempotency keys, claims, tokens
+	log := may{logs, []string{"CreateLogStream", "PutLogEvents"}}
+	list := may{bucket, []string{"ListBucket"}}
+	bearer := may{secret, []string{"GetSecretValue"}}
+	return map[string][]may{
+		deploy.Discovery: {log, bearer},
+		deploy.Sessions: {
+			log, bearer, {sessions, row}, {indexes, []string{"Query"}}, {events, write}, {control, keys},
+			{blobs, []string{"GetObject", "PutObject"}}, list,
+			{machine, []string{"StartExecution"}}, {executions, []string{"StopExecution"}},
+		},
+		deploy.Stream: {
+			{logs, []string{"CreateLogStream", "FilterLogEvents", "PutLogEvents"}}, bearer,
+			{sessions, []string{"GetItem"}}, {events, read}, {blobs, []string{"GetObject"}}, list,
+		},
+		deploy.Step: {
+			log, bearer, {sessions, row}, {events, write}, {control, keys},
+			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}}, list, {models, nil},
+		},
+		deploy.Await: {log, {control, keys}, {waiting, []string{"SendTaskFailure", "SendTaskSuccess"}}},
+		deploy.Sweep: {
+			log, {sessions, row}, {indexes, []string{"Query"}}, {events, write},
+			{machine, []string{"StartExecution"}}, {executions, []string{"DescribeExecution"}},
+		},
+		deploy.Purge: {
+			log, {sessions, []string{"GetItem"}}, {removals, []string{"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}},
+			{events, []string{"BatchWriteItem", "Query"}}, {blobs, []string{"DeleteObject"}},
+		},
+	}
+}
+
+// service returns the prefix of the actions on a resource.
+func (r resource) service() string {
+	switch r {
+	case blobs, bucket:
+		return "s3:"
+	case secret:
+		return "secretsmanager:"
+	case machine, executions, waiting:
+		return "states:"
+	case logs:
+		return "logs:"
+	default:
+		return "dynamodb:"
+	}
+}
+
+// arns returns the names of a resource in policies.
+func (s *stack) arns(r resource) []string {
+	switch r {
+	case indexes:
+		table := *s.tables[sessions].TableArn() + "/index/"
+		return []string{table + tables.ByAgent, table + tables.ByOwner}
+	case removals:
+		return []string{*s.tables[sessions].TableStreamArn()}
+	case blobs:
+		return []string{*s.bucket.ArnForObjects(jsii.String(deploy.BlobPrefix + "*"))}
+	case bucket:
+		return []string{*s.bucket.BucketArn()}
+	case secret:
+		return []string{*s.secret.SecretArn()}
+	case machine, waiting:
+		return []string{*s.machine.StateMachineArn()}
+	case executions:
+		return []string{*s.arn("states", "execution", *s.machine.StateMachineName()+":*", awscdk.ArnFormat_COLON_RESOURCE_NAME)}
+	case logs:
+		return []string{*s.logs.LogGroupArn()}
+	default:
+		return []string{*s.tables[r].TableArn()}
+	}
+}
+
+func (s *stack) arn(service, kind, name string, format awscdk.ArnFormat) *string {
+	return s.FormatArn(&awscdk.ArnComponents{Service: &service, Resource: &kind, ResourceName: &name, ArnFormat: format})
+}
+
+// grant gives every function what access says: the rights, and the names of what it works with in its environment.
+func (s *stack) grant() {
+	for _, f := range s.Manifest.Functions {
+		fn := s.functions[f.Name]
+		for _, m := range access()[f.Name] {
+			switch m.with {
+			case models:
+				for _, statement := range s.invokeModels() {
+					fn.Role().AddToPrincipalPolicy(statement)
+				}
+			case waiting:
+				// a policy of its own: the machine is made after the function, and the function after the role's first policy
+				awsiam.NewPolicy(s.Stack, jsii.String(f.Name+"Answers"), &awsiam.PolicyProps{
+					Roles: &[]awsiam.IRole{fn.Role()}, Statements: &[]awsiam.PolicyStatement{s.allow(m)},
+				})
+			default:
+				fn.Role().AddToPrincipalPolicy(s.allow(m))
+			}
+			if name, value := s.variable(m.with); name != "" {
+				fn.AddEnvironment(&name, value, nil)
+			}
+		}
+		if s.Manifest.Model != "" {
+			fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+			fn.AddEnvironment(&name, jsii.String(s.Variables[name]), nil)
+		}
+	}
+}
+
+// variable returns the environment variable with the name of a resource, "" if there is none.
+func (s *stack) variable(r resource) (name string, value *string) {
+	switch r {
+	case sessions:
+		return deploy.EnvSessions, s.tables[r].TableName()
+	case events:
+		return deploy.EnvEvents, s.tables[r].TableName()
+	case control:
+		return deploy.EnvControl, s.tables[r].TableName()
+	case blobs:
+		return deploy.EnvBucket, s.bucket.BucketName()
+	case secret:
+		return deploy.EnvSecret, s.secret.SecretArn()
+	case machine:
+		return deploy.EnvMachine, s.machine.StateMachineArn()
+	default:
+		return "", nil
+	}
+}
+
+func (s *stack) allow(m may) awsiam.PolicyStatement {
+	actions := make([]string, len(m.actions))
+	for i, a := range m.actions {
+		actions[i] = m.with.service() + a
+	}
+	return allow(actions, s.arns(m.with)...)
+}
+
+func allow(actions []string, arns ...string) awsiam.PolicyStatement {
+	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{Actions: list(actions...), Resources: list(arns...)})
+}
+
+// invokeModels allows the models of Bedrock that the agent uses. Of an agent that does not say which models it uses, all are allowed.
+func (s *stack) invokeModels() []awsiam.PolicyStatement {
+	ids := s.Manifest.Models
+	if id := cmp.Or(s.Variables[deploy.EnvModel], s.Manifest.Model); id != "" {
+		ids = []string{id}
+	}
+	if len(ids) == 0 || ids[0] == "" {
+		ids = []string{model.ProviderBedrock + ":*"}
+	}
+	var statements []awsiam.PolicyStatement
+	for _, id := range ids {
+		if name, ok := strings.CutPrefix(id, model.ProviderBedrock+":"); ok {
+			statements = append(statements, s.invokeModel(name)...)
+		}
+	}
+	return statements
+}
+
+// invokeModel allows a model that is named by itself, by an inference profile (us.provider.model) or by the ARN of either.
+// A profile passes calls on to models in regions of its choice, so these have to be allowed everywhere.
+func (s *stack) invokeModel(name string) []awsiam.PolicyStatement {
+	actions := []string{"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
+	foundation := func(name string) string { return "arn:" + *s.Partition() + ":bedrock:*::foundation-model/" + name }
+	if strings.HasPrefix(name, "arn:") {
+		through := allow(actions, foundation("*"))
+		through.AddCondition(jsii.String("StringEquals"), map[string]any{"bedrock:InferenceProfileArn": name})
+		return []awsiam.PolicyStatement{allow(actions, name), through}
+	}
+	arns := []string{foundation(name), *s.arn("bedrock", "inference-profile", name, awscdk.ArnFormat_SLASH_RESOURCE_NAME)}
+	if _, base, ok := strings.Cut(name, "."); ok {
+		arns = append(arns, foundation(base))
+	}
+	return []awsiam.PolicyStatement{allow(actions, arns...)}
+}

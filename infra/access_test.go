@@ -1,0 +1,140 @@
+package infra_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed returns the statements of a policy as lines.
+func allowed(policy any) []string {
+	var out []string
+	statements, _ := policy.(map[string]any)["Statement"].([]any)
+	for _, one := range statements {
+		s, _ := one.(map[string]any)
+		line := fmt.Sprint(s["Effect"], " ", strings.Join(lines(s["Action"]), " "), " on ", strings.Join(lines(s["Resource"]), " "))
+		if s["Condition"] != nil {
+			line += fmt.Sprint(" if ", s["Condition"])
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// TestPermissions: each role may do exactly this.
+func TestPermissions(t *testing.T) {
+	tmpl := load(t, agent)
+	got := map[string][]string{}
+	for _, e := range tmpl.of("AWS::IAM::Policy") {
+		for _, role := range lines(e.at("Roles")) {
+			got[role] = append(got[role], allowed(e.at("PolicyDocument"))...)
+		}
+	}
+	for name, e := range tmpl.of("AWS::IAM::Role") {
+		got["<"+name+">"] = append(got["<"+name+">"], lines(e.at("ManagedPolicyArns"))...)
+	}
+	for role := range got {
+		got[role] = slices.DeleteFunc(got[role], func(s string) bool { return s == "<nil>" })
+		slices.Sort(got[role])
+	}
+	const (
+		log        = "Allow logs:CreateLogStream logs:PutLogEvents on <Logs.Arn>"
+		bearer     = "Allow secretsmanager:GetSecretValue on <Secret>"
+		row        = "Allow dynamodb:ConditionCheckItem dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>"
+		lists      = "Allow dynamodb:Query on <Sessions.Arn>/index/byAgent <Sessions.Arn>/index/byOwner"
+		events     = "Allow dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Events.Arn>"
+		control    = "Allow dynamodb:GetItem dynamodb:PutItem on <Control.Arn>"
+		list       = "Allow s3:ListBucket on <Blobs.Arn>"
+		executions = "on arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:<Turns.Name>:*"
+		foundation = "arn:<AWS::Partition>:bedrock:*::foundation-model/"
+	)
+	want := map[string][]string{
+		"<awaitRole>":     {control, log, "Allow states:SendTaskFailure states:SendTaskSuccess on <Turns>"},
+		"<discoveryRole>": {log, bearer},
+		"<purgeRole>": {
+			"Allow dynamodb:BatchWriteItem dynamodb:Query on <Events.Arn>",
+			"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams on <Sessions.StreamArn>",
+			"Allow dynamodb:GetItem on <Sessions.Arn>", log, "Allow s3:DeleteObject on <Blobs.Arn>/blobs/*",
+			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
+		},
+		"<sessionsRole>": {
+			row, control, events, lists, log, "Allow s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
+		},
+		"<stepRole>": {
+			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
+				"arn:<AWS::Partition>:bedrock:<AWS::Region>:<AWS::AccountId>:inference-profile/us.anthropic.claude-x " +
+				foundation + "anthropic.claude-x " + foundation + "us.anthropic.claude-x",
+			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+		},
+		"<streamRole>": {
+			"Allow dynamodb:GetItem dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Sessions.Arn>",
+			"Allow logs:CreateLogStream logs:FilterLogEvents logs:PutLogEvents on <Logs.Arn>",
+			"Allow s3:GetObject on <Blobs.Arn>/blobs/*", list, bearer,
+		},
+		"<sweepRole>": {
+			row, events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
+		},
+		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
+		"<TurnsRole>": {
+			"Allow lambda:InvokeFunction on <await.Arn>:* <step.Arn>:*",
+			"Allow logs:CreateLogDelivery logs:DeleteLogDelivery logs:DescribeLogGroups logs:DescribeResourcePolicies logs:GetLogDelivery " +
+				"logs:ListLogDeliveries logs:PutResourcePolicy logs:UpdateLogDelivery on *",
+		},
+		"<ApiCloudWatchRole>": {"arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"},
+	}
+	for role := range want {
+		slices.Sort(want[role])
+	}
+	differ(t, "roles", want, got)
+}
+
+// TestWhoMayBeWhom: each role is for one service, the schedule's for this account's schedules alone; only the API calls functions.
+func TestWhoMayBeWhom(t *testing.T) {
+	tmpl := load(t, agent)
+	got := map[string]string{}
+	for name, e := range tmpl.of("AWS::IAM::Role") {
+		for _, one := range e.at("AssumeRolePolicyDocument", "Statement").([]any) {
+			s, _ := one.(map[string]any)
+			got[name] += fmt.Sprint(s["Principal"], " ", s["Condition"])
+		}
+	}
+	want := map[string]string{
+		"TurnsRole":         "map[Service:states.amazonaws.com] <nil>",
+		"ApiCloudWatchRole": "map[Service:apigateway.amazonaws.com] <nil>",
+		"sweepScheduleRole": "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
+	}
+	for _, f := range []string{"await", "discovery", "purge", "sessions", "step", "stream", "sweep"} {
+		want[f+"Role"] = "map[Service:lambda.amazonaws.com] <nil>"
+	}
+	differ(t, "trust", want, got)
+
+	var calls []string
+	for _, e := range tmpl.of("AWS::Lambda::Permission") {
+		calls = append(calls, fmt.Sprint(e.at("Principal"), " ", e.at("Action"), " ", e.at("FunctionName"), " from ", e.at("SourceArn")))
+	}
+	slices.Sort(calls)
+	api := "arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<Api>/*/*/*"
+	differ(t, "permissions", []string{
+		"apigateway.amazonaws.com lambda:InvokeFunction <discovery.Arn> from " + api,
+		"apigateway.amazonaws.com lambda:InvokeFunction <sessions.Arn> from " + api,
+		"apigateway.amazonaws.com lambda:InvokeFunction <stream.Arn> from " + api,
+	}, calls)
+	for kind, policy := range map[string]string{"AWS::S3::BucketPolicy": "BlobsPolicy", "AWS::SQS::QueuePolicy": "DeadPolicy"} {
+		for _, line := range allowed(tmpl.of(kind)[policy].at("PolicyDocument")) {
+			if !strings.HasPrefix(line, "Deny ") || !strings.HasSuffix(line, "if map[Bool:map[aws:SecureTransport:false]]") {
+				t.Errorf("%s: %s", policy, line)
+			}
+		}
+	}
+}
+
+// TestModels: the step function may call the models of Bedrock that the agent uses, all of them if that is not known, and no others.
+func TestModels(t *testing.T) {
+	for _, line := range allowed(load(t, full).of("AWS::IAM::Policy")["stepRoleDefaultPolicy"].at("PolicyDocument")) {
+		if strings.Contains(line, "bedrock:") {
+			t.Errorf("an agent with a script for a model: %s", line)
+		}
+	}
+}

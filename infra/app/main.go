@@ -1,0 +1,10 @@
+// The CDK program of this repository: cdk.json names it.
+package main
+
+import (
+	"os"
+
+	"github.com/bdk-lambda/bdk/infra"
+)
+
+func main() { os.Exit(infra.Main()) }

@@ -1,0 +1,46 @@
+package infra
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/bdk-lambda/bdk/shared/deploy"
+)
+
+// addFunctions adds the functions, all from one archive. Each has a role of its own, without any rights yet.
+func (s *stack) addFunctions() {
+	s.logs = s.addLogs("Logs", "/bdk/"+s.Manifest.Slug)
+	s.functions = map[string]awslambda.Function{}
+	code := awslambda.Code_FromAsset(&s.Archive, nil)
+	for _, f := range s.Manifest.Functions {
+		s.functions[f.Name] = awslambda.NewFunction(s.Stack, &f.Name, s.function(f, code))
+	}
+}
+
+func (s *stack) function(f deploy.Function, code awslambda.Code) *awslambda.FunctionProps {
+	props := &awslambda.FunctionProps{
+		Description: jsii.String(s.Manifest.Slug + ": " + f.Name),
+		Runtime:     awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(),
+		Code: code, Handler: &f.Name, MemorySize: number(f.Memory), Timeout: seconds(f.Seconds),
+		Role: awsiam.NewRole(s.Stack, jsii.String(f.Name+"Role"), &awsiam.RoleProps{
+			AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		}),
+		LogGroup: s.logs, LoggingFormat: awslambda.LoggingFormat_JSON,
+		// turns that run go on with the version they began with, also when the next one is deployed
+		CurrentVersionOptions: &awslambda.VersionOptions{RemovalPolicy: awscdk.RemovalPolicy_RETAIN},
+	}
+	if s.Manifest.Architecture == "amd64" {
+		props.Architecture = awslambda.Architecture_X86_64()
+	}
+	switch f.Name {
+	case deploy.Stream:
+		if s.MaxStreams > 0 {
+			props.ReservedConcurrentExecutions = number(s.MaxStreams)
+		}
+	case deploy.Sweep: // the next minute does what this one did not
+		props.RetryAttempts, props.MaxEventAge = number(0), seconds(60)
+	}
+	return props
+}

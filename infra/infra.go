@@ -1,0 +1,149 @@
+// Package infra makes the AWS resources of an agent: one stack for each, named bdk-<slug>.
+//
+// [Main] is the whole program that the CDK command line runs. [NewStack] is for those who have a CDK program of their own.
+// What is in a stack is told by the files of this package: data, secret, functions (with access, what each may do), turns, api,
+// wakes and watch. The manifest of the packed agent (package deploy) says which functions, routes and schedules there are.
+//
+// Nothing here is safe for concurrent use: constructs live in one other process that is asked one thing at a time.
+package infra
+
+import (
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/bdk-lambda/bdk/shared/deploy"
+)
+
+// The outputs of a stack.
+const (
+	OutputURL     = "ApiUrl"          // where the agent is served, without a slash at the end
+	OutputSecret  = "SecretArn"       // of the secret with the bearer tokens and the keys of models
+	OutputMachine = "StateMachineArn" // of what runs the turns
+	OutputLogs    = "LogGroup"        // where all functions log
+)
+
+// Config says what to make. The zero value of every field but the first two is what a deployment should have.
+type Config struct {
+	Manifest   deploy.Manifest
+	Archive    string            // path of the zip file with the functions
+	Definition string            // of the state machine
+	Variables  map[string]string // further environment variables of all functions
+
+	Buffered   bool   // the stream route answers when all is written: for emulators that cannot do better
+	Destroy    bool   // removing the stack removes the sessions too, rather than leaving tables and bucket behind
+	NoLogRole  bool   // the account has a role with which API Gateway writes logs; otherwise the stack makes one, to stay
+	MaxStreams int    // how many functions may stream at once; 0 leaves it to the account's limit
+	Email      string // who is told of alarms; "" for nobody
+}
+
+// stack is an agent's stack while it is made.
+type stack struct {
+	awscdk.Stack
+	Config
+
+	tables    map[resource]awsdynamodb.Table
+	bucket    awss3.Bucket
+	secret    awssecretsmanager.Secret
+	logs      awslogs.LogGroup
+	functions map[string]awslambda.Function
+	machine   awsstepfunctions.StateMachine
+	api       awsapigateway.RestApi
+	dead      awssqs.Queue
+}
+
+// NewStack adds the stack of an agent to a CDK app. It fails for a configuration that cannot become a working deployment.
+func NewStack(app awscdk.App, c Config) (awscdk.Stack, error) {
+	if err := check(c); err != nil {
+		return nil, err
+	}
+	s := &stack{Config: c}
+	s.Stack = awscdk.NewStack(app, jsii.String(StackName(c.Manifest.Slug)), &awscdk.StackProps{
+		Description: jsii.String("The agent " + c.Manifest.Slug),
+	})
+	s.addData()
+	s.addSecret()
+	s.addFunctions()
+	s.addTurns()
+	s.grant()
+	s.addAPI()
+	s.addWakes()
+	s.watch()
+	s.output(OutputURL, strings.TrimSuffix(*s.api.Url(), "/"), "where the agent is served")
+	s.output(OutputSecret, *s.secret.SecretArn(), "the bearer tokens of callers and the keys of models")
+	s.output(OutputMachine, *s.machine.StateMachineArn(), "runs the turns")
+	s.output(OutputLogs, *s.logs.LogGroupName(), "where all functions log")
+	return s.Stack, nil
+}
+
+// check finds what the service would refuse in the middle of a deployment.
+func check(c Config) error {
+	known := map[string]bool{}
+	for _, f := range c.Manifest.Functions {
+		if _, ok := access()[f.Name]; !ok {
+			return fmt.Errorf("the manifest has a function %q, which this infrastructure does not know: use the bdk of the same release", f.Name)
+		}
+		known[f.Name] = true
+	}
+	for name := range access() {
+		if !known[name] {
+			return fmt.Errorf("the manifest lacks the function %q: use the bdk of the same release", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
+		if name != deploy.EnvModel && (strings.HasPrefix(name, "BDK_") || strings.HasPrefix(name, "AWS_LAMBDA_") || name == "_HANDLER") {
+			return fmt.Errorf("the variable %s is set by the deployment itself", name)
+		}
+	}
+	return nil
+}
+
+// StackName returns the name of the stack of the agent with the given slug. Different slugs have different stacks.
+func StackName(slug string) string {
+	name := "bdk-" + slug
+	if !strings.Contains(slug, "_") {
+		return name
+	}
+	h := fnv.New32a() // a stack's name has no underscore
+	h.Write([]byte(slug))
+	return strings.ReplaceAll(name, "_", "-") + "-" + hex.EncodeToString(h.Sum(nil))
+}
+
+func (s *stack) output(name, value, what string) {
+	awscdk.NewCfnOutput(s.Stack, jsii.String(name), &awscdk.CfnOutputProps{Value: &value, Description: &what})
+}
+
+// kept says what becomes of data when its stack is removed.
+func (s *stack) kept() awscdk.RemovalPolicy {
+	if s.Destroy {
+		return awscdk.RemovalPolicy_DESTROY
+	}
+	return awscdk.RemovalPolicy_RETAIN
+}
+
+// addLogs adds a log group. Its name is fixed, so it has to go with the stack: otherwise the stack could not be made again.
+func (s *stack) addLogs(id, name string) awslogs.LogGroup {
+	return awslogs.NewLogGroup(s.Stack, &id, &awslogs.LogGroupProps{
+		LogGroupName: &name, Retention: awslogs.RetentionDays_ONE_MONTH, RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+}
+
+func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(number(n)) }
+
+func number(n int) *float64 { return jsii.Number(float64(n)) }
+
+func list(items ...string) *[]*string { return jsii.Strings(items...) }

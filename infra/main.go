@@ -1,0 +1,169 @@
+package infra
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/bdk-lambda/bdk/shared/deploy"
+)
+
+// Main is the program that cdk.json names: it packs an agent and describes its stack to the CDK command line. It returns the
+// exit code, 1 after it said on standard error what is wrong. What it does is up to the context, which the command line takes from
+// cdk.json and from -c NAME=VALUE:
+//
+//	agent       the agent's folder; required
+//	arch        arm64 (default) or amd64
+//	model       the model instead of the agent's own, PROVIDER:NAME
+//	env         variables for all functions, a JSON object of strings or A=1,B=2
+//	streaming   false: the stream route answers when all is written, for emulators
+//	retain      false: removing the stack removes the data too
+//	logRole     false: the account has a role with which API Gateway writes logs, the stack makes none
+//	maxStreams  how many streams may be open at once; by default the account's limit holds
+//	alarmEmail  who is told of alarms
+//	manifest    a manifest of an agent that is packed already, instead of agent, arch and model
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // where the program begins
+	defer stop()
+	defer jsii.Close()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "bdk: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func run(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Fault(p)
+		}
+	}()
+	app := awscdk.NewApp(nil)
+	config, err := read(ctx, app.Node().TryGetContext)
+	if err != nil {
+		return err
+	}
+	if _, err := NewStack(app, config); err != nil {
+		return err
+	}
+	app.Synth(nil)
+	return nil
+}
+
+// Fault returns what a panic of the CDK means. Nothing in CDK for Go returns an error.
+func Fault(panicked any) error {
+	text := fmt.Sprint(panicked)
+	if e, ok := panicked.(error); ok {
+		text = e.Error()
+	}
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n    at ")
+	return fmt.Errorf("describing the stack: %s", text)
+}
+
+// read returns the configuration that the context asks for.
+func read(ctx context.Context, get func(*string) any) (Config, error) {
+	r := reader{get: get}
+	c := Config{
+		Buffered: !r.flag("streaming"), Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
+		Email: r.text("alarmEmail"), Variables: r.variables("env"), MaxStreams: r.number("maxStreams"),
+	}
+	manifest := r.text("manifest")
+	if r.err != nil {
+		return c, r.err
+	}
+	data, err := os.ReadFile(manifest)
+	if err != nil {
+		return c, err
+	}
+	if c.Manifest, err = deploy.Decode(data); err != nil {
+		return c, err
+	}
+	c.Archive = filepath.Join(filepath.Dir(manifest), c.Manifest.Archive)
+	return c, nil
+}
+
+// reader reads settings from the context of an app and keeps the first fault.
+type reader struct {
+	get func(*string) any
+	err error
+}
+
+// text returns a setting, "" if it is not set.
+func (r *reader) text(name string) string {
+	switch v := r.get(&name).(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool, float64:
+		return fmt.Sprint(v)
+	default:
+		r.fail(name, errors.New("it must be text"))
+		return ""
+	}
+}
+
+// flag returns a setting that is true unless it says false.
+func (r *reader) flag(name string) bool {
+	text := r.text(name)
+	if text == "" {
+		return true
+	}
+	v, err := strconv.ParseBool(text)
+	r.fail(name, err)
+	return v
+}
+
+// number returns a setting that is a whole number from 0 on.
+func (r *reader) number(name string) int {
+	text := r.text(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	r.fail(name, err)
+	return int(n) //nolint:gosec // 31 bits
+}
+
+// variables returns a setting that holds variables.
+func (r *reader) variables(name string) map[string]string {
+	vars := map[string]string{}
+	set := r.get(&name)
+	text, ok := set.(string)
+	switch {
+	case set == nil || text == "" && ok:
+		return vars
+	case !ok:
+		data, err := json.Marshal(set) // cdk.json has it as an object
+		r.fail(name, err)
+		text = string(data)
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		r.fail(name, json.Unmarshal([]byte(text), &vars))
+		return vars
+	}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			r.fail(name, fmt.Errorf("%q is not NAME=VALUE", pair))
+		}
+		vars[key] = value
+	}
+	return vars
+}
+
+func (r *reader) fail(name string, err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("reading the setting %s (-c %s=…): %w", name, name, err)
+	}
+}

@@ -1,0 +1,215 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/bdk-lambda/bdk/infra"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/test/need"
+)
+
+// The tests of this package are not parallel: constructs live in one process that is asked one thing at a time.
+
+func TestMain(m *testing.M) {
+	os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20") // a box of ten lines
+	code := m.Run()
+	jsii.Close()
+	os.RemoveAll(world.dir)
+	os.Exit(code)
+}
+
+// world is what all tests look at: the stacks of three agents in one app, described once because that takes seconds.
+var world struct {
+	once sync.Once
+	dir  string
+	err  error
+	nag  awscdk.Stack
+}
+
+// config returns the configuration of an agent.
+func config(dir, slug string) infra.Config {
+	return infra.Config{
+		Manifest: deploy.Manifest{
+			Version: deploy.Version, Slug: slug, Architecture: "arm64", Models: []string{"bedrock:us.anthropic.claude-x", "openai:y"},
+			Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
+		},
+		Archive: filepath.Join(dir, "bootstrap.zip"), Definition: definition,
+	}
+}
+
+// definition stands in for the machine of package sfnturn.
+const definition = `{"StartAt":"Step","States":{"Step":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Parameters":{"FunctionName":"${StepFunctionArn}","Payload.$":"$"},"TimeoutSeconds":960,"Next":"Await"},"Await":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","TimeoutSeconds":604800,"Parameters":{"FunctionName":"${AwaitFunctionArn}","Payload":{"token.$":"$$.Task.Token"}},"End":true}}}`
+
+// other is an agent for which everything is set that can be set.
+func other(dir string) infra.Config {
+	c := config(dir, "other_agent")
+	c.Manifest.Architecture, c.Manifest.Model = "amd64", "scripted:model.yaml"
+	c.Variables = map[string]string{"LEVEL": "debug"}
+	c.Buffered, c.Destroy, c.NoLogRole, c.MaxStreams, c.Email = true, true, true, 5, "ops@example.com"
+	return c
+}
+
+// newApp returns an app with the settings of cdk.json.
+func newApp(dir string) (awscdk.App, error) {
+	data, err := os.ReadFile("../cdk.json")
+	if err != nil {
+		return nil, err
+	}
+	var settings struct{ Context map[string]any }
+	if err := json.Unmarshal(data, &settings); err != nil {
+		return nil, err
+	}
+	return awscdk.NewApp(&awscdk.AppProps{Outdir: &dir, Context: &settings.Context, AnalyticsReporting: jsii.Bool(false)}), nil
+}
+
+// synth describes stacks below dir, after what prepare does with the last one.
+func synth(dir string, prepare func(awscdk.Stack), configs ...infra.Config) (last awscdk.Stack, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = infra.Fault(p)
+		}
+	}()
+	app, err := newApp(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range configs {
+		if last, err = infra.NewStack(app, c); err != nil {
+			return nil, err
+		}
+	}
+	prepare(last)
+	app.Synth(nil)
+	return last, nil
+}
+
+// describe makes the world, unless it is made.
+func describe(t *testing.T) {
+	t.Helper()
+	need.Tool(t, "node")
+	world.once.Do(func() {
+		if world.dir, world.err = os.MkdirTemp("", "infra"); world.err != nil {
+			return
+		}
+		empty := []byte("PK\x05\x06" + strings.Repeat("\x00", 18))
+		if world.err = os.WriteFile(filepath.Join(world.dir, "bootstrap.zip"), empty, 0o600); world.err != nil {
+			return
+		}
+		world.nag, world.err = synth(filepath.Join(world.dir, "out"), nag, config(world.dir, "pr-approver"), other(world.dir), config(world.dir, "nagged"))
+	})
+	if world.err != nil {
+		t.Fatal(world.err)
+	}
+}
+
+// template is what CloudFormation is given.
+type template struct {
+	file      string
+	Resources map[string]entry
+	Outputs   map[string]struct{ Value any }
+}
+
+// entry is one resource.
+type entry struct {
+	Type                string
+	Properties          map[string]any
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+	Metadata            map[string]any
+}
+
+// load returns the stack of the agent with the given slug.
+func load(t *testing.T, slug string) template {
+	t.Helper()
+	describe(t)
+	tmpl := template{file: filepath.Join(world.dir, "out", infra.StackName(slug)+".template.json")}
+	data, err := os.ReadFile(tmpl.file)
+	if err == nil {
+		err = json.Unmarshal(data, &tmpl)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tmpl
+}
+
+// of returns the resources of a type by their names without the hash at their end.
+func (tmpl template) of(kind string) map[string]entry {
+	found := map[string]entry{}
+	for id, e := range tmpl.Resources {
+		if e.Type == kind {
+			found[withoutHash(id)] = e
+		}
+	}
+	return found
+}
+
+// at returns the part of a resource at a path, made readable, see [plain].
+func (e entry) at(path ...string) any {
+	var v any = e.Properties
+	for _, name := range path {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return plain(v)
+}
+
+// plain returns a part of a template with references as text: <Name> or <Name.Attribute>, names without their hashes.
+func plain(v any) any {
+	switch v := v.(type) {
+	case []any:
+		all := make([]any, len(v))
+		for i := range v {
+			all[i] = plain(v[i])
+		}
+		return all
+	case map[string]any:
+		if ref, ok := v["Ref"].(string); ok {
+			return "<" + withoutHash(ref) + ">"
+		}
+		if get, ok := v["Fn::GetAtt"].([]any); ok {
+			return "<" + withoutHash(fmt.Sprint(get[0])) + "." + fmt.Sprint(get[1]) + ">"
+		}
+		if join, ok := v["Fn::Join"].([]any); ok {
+			text := ""
+			for _, part := range join[1].([]any) {
+				text += fmt.Sprint(plain(part))
+			}
+			return text
+		}
+		all := map[string]any{}
+		for name := range v {
+			all[name] = plain(v[name])
+		}
+		return all
+	default:
+		return v
+	}
+}
+
+func withoutHash(name string) string {
+	return regexp.MustCompile(`[0-9A-F]{8}([0-9a-f]{32})?(\.|$)`).ReplaceAllString(name, "$2")
+}
+
+// lines returns a value, or values, as text.
+func lines(v any) []string {
+	all, ok := v.([]any)
+	if !ok {
+		return []string{fmt.Sprint(v)}
+	}
+	var out []string
+	for _, one := range all {
+		out = append(out, fmt.Sprint(one))
+	}
+	return out
+}
