@@ -149,6 +149,7 @@ func (e *Engine) Fail(ctx context.Context, ref turn.Ref, message string) error {
 			_, err = w.Finish(ctx, failure(w.Row(), message)...)
 		}
 		if err == nil {
+			e.logOf(ref, w.Row()).InfoContext(ctx, "turn ended", slog.Bool("failed", true))
 			return nil
 		}
 		if !errors.Is(err, session.ErrFenced) {

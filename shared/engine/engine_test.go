@@ -48,6 +48,7 @@ type config struct {
 	prompt  bdk.Instructions
 	holder  string // the process; "" if turns are not leased
 	runner  turn.Runner
+	log     *slog.Logger // nil: shown by go test -v
 }
 
 // idle is a runner that runs nothing: tests call Step themselves.
@@ -71,9 +72,13 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	if testing.Verbose() && os.Getenv("CI") == "" {
+	log := c.log
+	switch {
+	case log != nil:
+	case testing.Verbose() && os.Getenv("CI") == "":
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	default:
+		log = slog.New(slog.DiscardHandler)
 	}
 	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools}, engine.Deps{
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),

@@ -25,6 +25,7 @@ type run struct {
 	inherited map[string]bool  // calls that another invocation may have begun, by call id
 	malformed map[string]error // calls whose arguments cannot be used, by call id
 	fault     string           // why the last model call has to be made again; "" if it has not
+	failed    bool             // the turn was ended with an error
 }
 
 var errTurnTime = errors.New("the turn took too long")
@@ -59,8 +60,9 @@ func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		return "", err
 	}
 	if p := r.t.Turn; out == turn.Done {
-		r.log.InfoContext(ctx, "turn ended", slog.Int("model_calls", p.Steps), slog.Int64("input_tokens", p.Spent.Usage.InputTokens),
-			slog.Int64("output_tokens", p.Spent.Usage.OutputTokens), slog.Duration("took", e.deps.Clock.Now().Sub(p.StartedAt)))
+		r.log.InfoContext(ctx, "turn ended", slog.Bool("failed", r.failed), slog.Int("model_calls", p.Steps),
+			slog.Int64("input_tokens", p.Spent.Usage.InputTokens), slog.Int64("output_tokens", p.Spent.Usage.OutputTokens),
+			slog.Duration("took", e.deps.Clock.Now().Sub(p.StartedAt)))
 	}
 	e.keep(ctx, r)
 	return out, nil
@@ -81,12 +83,16 @@ func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
 	if t.Turn.ID != ref.TurnID {
 		return nil, fmt.Errorf("%w: it holds no message of turn %s", errUnreadable, ref.TurnID)
 	}
-	log := e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID), slog.String("owner", w.Row().Owner))
-	r := &run{Engine: e, ref: ref, w: w, t: t, log: log, inherited: make(map[string]bool)}
+	r := &run{Engine: e, ref: ref, w: w, t: t, log: e.logOf(ref, w.Row()), inherited: make(map[string]bool)}
 	for _, c := range t.Turn.open() {
 		r.inherited[c.CallID] = true
 	}
 	return r, nil
+}
+
+// logOf returns the log of a turn.
+func (e *Engine) logOf(ref turn.Ref, row session.Record) *slog.Logger {
+	return e.deps.Log.With(slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID), slog.String("owner", row.Owner))
 }
 
 // loop does what comes next until nothing does.
@@ -169,5 +175,6 @@ func (r *run) complete(ctx context.Context, last event.MessageCompleted, before 
 
 // fail ends the turn with an error.
 func (r *run) fail(ctx context.Context, message string) error {
+	r.failed = true
 	return r.finish(ctx, failure(r.w.Row(), message)...)
 }

@@ -1,6 +1,7 @@
 // Package telemetry keeps what a host reports about itself where its operator can read it.
 //
-// [Ring] is a [slog.Handler] that remembers the latest records, in bounded memory, and passes them on.
+// [Ring] is a [slog.Handler] that remembers the latest records, in bounded memory, and passes them on. [EMF] returns one that has
+// CloudWatch take metrics from them.
 package telemetry
 
 import (

@@ -19,10 +19,12 @@ import (
 func TestDriver(t *testing.T) {
 	t.Parallel()
 	secrettest.Run(t, func(t *testing.T) secrettest.Harness {
+		t.Helper()
 		s := newService(t)
 		return secrettest.Harness{
 			Open: func(*testing.T) secret.Driver { return awssecret.New(s.client(), arn) },
 			Put: func(t *testing.T, version string) {
+				t.Helper()
 				s.put(t, secretsmanager.PutSecretValueInput{SecretString: &version})
 			},
 		}

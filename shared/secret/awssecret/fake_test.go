@@ -40,6 +40,7 @@ type response struct {
 }
 
 func newService(t *testing.T) *service {
+	t.Helper()
 	s := &service{versions: make(map[string]value), stages: make(map[string]string), faults: make(map[string]response)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -74,7 +75,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		value
 
-		SecretId, VersionId, VersionStage, ClientRequestToken string
+		Secret  string `json:"SecretId"`
+		Version string `json:"VersionId"`
+		Stage   string `json:"VersionStage"`
+		Token   string `json:"ClientRequestToken"`
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil || json.Unmarshal(body, &in) != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-amz-json-1.1" {
@@ -89,13 +93,13 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch r.Header.Get("X-Amz-Target") {
 	case "secretsmanager.GetSecretValue":
-		if in.VersionStage == "" && in.VersionId == "" {
-			in.VersionStage = "AWSCURRENT"
+		if in.Stage == "" && in.Version == "" {
+			in.Stage = "AWSCURRENT"
 		}
-		s.get(w, in.SecretId, in.VersionId, in.VersionStage)
+		s.get(w, in.Secret, in.Version, in.Stage)
 	case "secretsmanager.PutSecretValue":
-		s.store(in.ClientRequestToken, in.value)
-		answer(w, 200, map[string]any{"ARN": arn, "Name": "agent/demo", "VersionId": in.ClientRequestToken, "VersionStages": []string{"AWSCURRENT"}})
+		s.store(in.Token, in.value)
+		answer(w, 200, map[string]any{"ARN": arn, "Name": "agent/demo", "VersionId": in.Token, "VersionStages": []string{"AWSCURRENT"}})
 	default:
 		fail(w, response{400, "UnknownOperationException", ""})
 	}
@@ -164,5 +168,5 @@ func fail(w http.ResponseWriter, r response) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client is gone: its test fails
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // a client that is gone: its test fails
 }
