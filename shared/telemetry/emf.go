@@ -8,7 +8,7 @@ import (
 )
 
 // Namespace is the CloudWatch namespace of the metrics that [EMF] declares. Their one dimension is [SlugKey], the agent.
-const Namespace = "BDK"
+const Namespace = "bdk"
 
 // The metrics of [EMF]. A request that follows a session's stream has no latency. Turns that their users have interrupted or
 // stopped are not counted. The metrics behind TurnsFailed are of turns that ended by themselves, not of those that were given up.

@@ -56,7 +56,7 @@ func TestRecordsThatAreMeasured(t *testing.T) {
 	t.Parallel()
 	const begin = `{"time":"2030-01-02T03:04:05.0067Z","level":"INFO","msg":`
 	declared := func(metrics string) string {
-		return fmt.Sprintf(`"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"BDK","Dimensions":[["slug"]],"Metrics":[%s]}]}}`, atMillis, metrics)
+		return fmt.Sprintf(`"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"bdk","Dimensions":[["slug"]],"Metrics":[%s]}]}}`, atMillis, metrics)
 	}
 	const (
 		countRequests = `{"Name":"Requests","Unit":"Count"},{"Name":"Errors5xx","Unit":"Count"}`
