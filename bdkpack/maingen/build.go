@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,7 @@ func (b *builder) build(ctx context.Context, ws *project.Workspace, fingerprint 
 	if _, err := os.Stat(p.Path); err == nil {
 		return p, nil, nil // of the build before the last one
 	}
-	j := &job{builder: b, ws: ws, dir: dir}
+	j := &job{builder: b, ws: ws, dir: dir, flags: []string{"-ldflags=-w"}}
 	diags, err := j.compile(ctx, src)
 	if err != nil || diags.HasErrors() {
 		return nil, diags, errors.Join(err, os.RemoveAll(dir))
@@ -67,8 +68,9 @@ func (b *builder) makeRoot() error {
 // job is one program being built.
 type job struct {
 	*builder
-	ws  *project.Workspace
-	dir string // what it is built in
+	ws    *project.Workspace
+	dir   string   // what it is built in
+	flags []string // of go build
 }
 
 // anchor returns the folder the compiler sees the program in. It is inside the module and, where possible, not outside
@@ -142,8 +144,9 @@ func (j *job) goBuild(ctx context.Context, flags []string) (string, error) {
 		return "", fmt.Errorf("building the program: %w", err)
 	}
 	binary := filepath.Join(j.dir, "agent")
-	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}, flags...)
-	_, err = project.RunGo(ctx, j.ws.Module.Dir, j.opts.Env, j.line, append(args, "./"+filepath.ToSlash(rel))...)
+	args := []string{"build", "-v", "-buildvcs=false", "-o", binary + ".new", "-overlay", filepath.Join(j.dir, "overlay.json")}
+	args = slices.Concat(args, j.flags, flags, []string{"./" + filepath.ToSlash(rel)})
+	_, err = project.RunGo(ctx, j.ws.Module.Dir, j.opts.Env, j.line, args...)
 	if gerr, ok := errors.AsType[*project.GoError](err); ok {
 		return gerr.Stderr, nil
 	}

@@ -21,25 +21,28 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 		return project.Definition{Package: pkg, Var: name, File: file}
 	}
 	config, text := def("example.com/a/bot", "Agent", "bot/agent.go"), def("example.com/b/agent", "Instructions", "agent/instructions.go")
-	for name, agents := range map[string][]project.Agent{
-		"markdown_only": {{Slug: "quiet", Instructions: project.Instructions{Text: "Say `nothing`.\n\n\"Ever\"."}}},
-		"two_agents": {
-			{
-				Slug: "a", Config: &config, Instructions: project.Instructions{Text: "A"},
-				Tools: []project.Tool{
-					{Name: "greet", Definition: def("example.com/a/bot/tools", "Greet", "bot/tools/greet.go")},
-					{Name: "wave", Definition: def("example.com/a/bot/tools", "WaveBack", "bot/tools/wave.go")},
-				},
-			},
-			{
-				Slug: "b", Instructions: project.Instructions{Definition: &text},
-				Tools: []project.Tool{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
-			},
+	a := project.Agent{
+		Slug: "a", Config: &config, Instructions: project.Instructions{Text: "A"},
+		Tools: []project.Tool{
+			{Name: "greet", Definition: def("example.com/a/bot/tools", "Greet", "bot/tools/greet.go")},
+			{Name: "wave", Definition: def("example.com/a/bot/tools", "WaveBack", "bot/tools/wave.go")},
 		},
+	}
+	b := project.Agent{
+		Slug: "b", Instructions: project.Instructions{Definition: &text},
+		Tools: []project.Tool{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
+	}
+	for name, c := range map[string]struct {
+		generate func([]project.Agent) ([]byte, error)
+		agents   []project.Agent
+	}{
+		"markdown_only": {maingen.Generate, []project.Agent{{Slug: "quiet", Instructions: project.Instructions{Text: "Say `nothing`.\n\n\"Ever\"."}}}},
+		"two_agents":    {maingen.Generate, []project.Agent{a, b}},
+		"functions":     {maingen.GenerateFunctions, []project.Agent{a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := maingen.Generate(agents)
+			got, err := c.generate(c.agents)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,6 +41,7 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 			case "Agent":
 				f.agent.Config = def
 				f.inline, f.model = v.inline("Instructions"), v.inline("Model")
+				f.agent.Models, f.agent.Computed = v.models()
 			case "Instructions":
 				f.agent.Instructions.Definition = def
 			}
@@ -392,6 +393,39 @@ func (l *loader) checkNoModel(f *folder) {
 		help = "write " + f.agent.Root + "/agent.go with: var Agent = bdk.Agent{Model: \"provider:name\"}"
 	}
 	l.warn(codeNoModel, pos, help+", or BDK_MODEL in the environment of each start", "the agent has no model")
+}
+
+// models returns the models that the agent's configuration names, and whether it has some that are no constants.
+func (v *view) models() (ids []string, computed bool) {
+	for _, one := range v.variables() {
+		if kind(one.obj.Type()) != "Agent" || !one.obj.Exported() {
+			continue
+		}
+		lit, ok := v.literal(one.value)
+		if !ok {
+			return nil, one.value != nil || one.shared
+		}
+		var named []ast.Expr
+		if e := field(lit, "Model"); e != nil {
+			named = append(named, e)
+		}
+		if e := field(lit, "Fallbacks"); e != nil {
+			list, known := v.literal(e)
+			if !known {
+				list, computed = &ast.CompositeLit{}, true
+			}
+			named = append(named, list.Elts...)
+		}
+		for _, e := range named {
+			id, known := v.constant(e)
+			computed = computed || !known
+			if id != "" {
+				ids = append(ids, id)
+			}
+		}
+		return ids, computed
+	}
+	return nil, false
 }
 
 // inline says whether the agent's configuration has a field, of some kind of string.

@@ -20,8 +20,11 @@ const (
 	// BDKModule is the module that an author's module requires.
 	BDKModule = "github.com/bdk-lambda/bdk"
 
-	// HostPackage is what a generated program calls.
+	// HostPackage is what a generated program that serves agents calls.
 	HostPackage = BDKModule + "/shared/host/localhost"
+
+	// FunctionsPackage is what a generated program calls whose parts are functions on AWS.
+	FunctionsPackage = BDKModule + "/functions"
 
 	// CommandPackage is the bdk command.
 	CommandPackage = BDKModule + "/bdkpack/cmd/bdk"

@@ -39,6 +39,8 @@ type Agent struct {
 	Dir          string       `json:"dir"`  // absolute
 	Root         string       `json:"root"` // "bot" or "agent"
 	Config       *Definition  `json:"config,omitempty"`
+	Models       []string     `json:"models,omitempty"`   // that Config names by constants: its model, then its fallbacks
+	Computed     bool         `json:"computed,omitempty"` // Config has models that only running its code would tell
 	Instructions Instructions `json:"instructions"`
 	Tools        []Tool       `json:"tools"` // in name order
 }

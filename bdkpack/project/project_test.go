@@ -33,6 +33,7 @@ func TestAgentIsDiscoveredByItsPaths(t *testing.T) {
 	want := []project.Agent{{
 		Slug: "joined", Dir: dir, Root: "bot",
 		Config: &project.Definition{Package: pkg, Var: "Agent", File: "bot/agent.go", Line: 7},
+		Models: []string{"scripted:model.yaml"},
 		Instructions: project.Instructions{
 			Text:  "# Greeter\n\nCall `greet` before you answer.",
 			Files: []string{"bot/instructions/10-role.md", "bot/instructions/20-tools.md"},
@@ -56,6 +57,39 @@ func TestAgentIsDiscoveredByItsPaths(t *testing.T) {
 	}
 	if diff := cmp.Diff(*ws, back); diff != "" {
 		t.Errorf("after JSON (-want +got):\n%s", diff)
+	}
+}
+
+func TestModelsAreKnownAsFarAsTheyAreConstants(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code     string
+		models   []string
+		computed bool
+	}{
+		"none":               {"var Agent bdk.Agent", nil, false},
+		"empty":              {`var Agent = bdk.Agent{Model: ""}`, nil, false},
+		"texts":              {`var Agent = bdk.Agent{Model: "openai:a", Fallbacks: []string{"bedrock:b"}}`, []string{"openai:a", "bedrock:b"}, false},
+		"a constant":         {"const id = \"openai:\" + \"a\"\n\nvar Agent = bdk.Agent{Model: id}", []string{"openai:a"}, false},
+		"a variable":         {"var id = \"openai:a\"\n\nvar Agent = bdk.Agent{Model: id, Fallbacks: []string{\"openai:b\"}}", []string{"openai:b"}, true},
+		"computed fallbacks": {"var ids []string\n\nvar Agent = bdk.Agent{Model: \"openai:a\", Fallbacks: ids}", []string{"openai:a"}, true},
+		"a function":         {"func choose() bdk.Agent { return bdk.Agent{} }\n\nvar Agent = choose()", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := filepath.Join(t.TempDir(), "my-agent")
+			files := module(t)
+			files["bot/agent.go"] = []byte("package bot\n\nimport \"github.com/bdk-lambda/bdk/bdkpack/bdk\"\n\n" + c.code + "\n")
+			files["bot/instructions.md"] = []byte("Help.")
+			write(t, root, files)
+			ws, diags, err := project.Load(t.Context(), root, nil)
+			if err != nil || diags.HasErrors() {
+				t.Fatalf("got error %v and diagnostics\n%s", err, diags)
+			}
+			if a := ws.Agents[0]; !slices.Equal(a.Models, c.models) || a.Computed != c.computed {
+				t.Errorf("got %q and %t, want %q and %t", a.Models, a.Computed, c.models, c.computed)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,138 @@
+package pack
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+	"github.com/bdk-lambda/bdk/bdkpack/project"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/model"
+)
+
+// The codes of packing. A code is never given another meaning.
+const (
+	codeComputed = "BDK170" // a model that is no constant
+	codeNoModel  = "BDK171" // an agent that would be deployed without a model
+	codeOutside  = "BDK172" // a script that is not in the agent's folder
+	codeLongSlug = "BDK173" // a name too long for what is made on AWS
+)
+
+// maxSlug bounds the names that are made from a slug: a stack's name has 128 characters, of which infrastructure needs some;
+// those of an API's stage, a log group and a dashboard are longer.
+const maxSlug = 100
+
+// plan is what to pack of an agent.
+type plan struct {
+	agent    project.Agent
+	manifest deploy.Manifest // but for the hash
+	files    []entry         // beside the program
+}
+
+// completeModel checks the model that is given.
+func (p *packer) completeModel() error {
+	if p.Model == "" {
+		return nil
+	}
+	provider, name, err := model.ParseID(p.Model)
+	if err != nil || provider != model.ProviderScripted {
+		return err
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding the script of the model: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("finding the script of the model: %s is no file", name)
+	}
+	p.script = name
+	return nil
+}
+
+// plan returns what to pack of an agent, and what keeps it from being deployed.
+func (p *packer) plan(a project.Agent) (plan, diag.List) {
+	pl := plan{agent: a, manifest: deploy.Manifest{
+		Version: deploy.Version, Slug: a.Slug, Architecture: p.Arch, Archive: archiveName,
+		Models: append([]string{}, a.Models...), Model: p.Model,
+		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
+	}}
+	var diags diag.List
+	if len(a.Slug) > maxSlug {
+		diags = append(diags, mistake(codeLongSlug, diag.Pos{File: a.Dir}, "rename the folder",
+			"the agent's name has %d characters: on AWS it can have %d", len(a.Slug), maxSlug))
+	}
+	models := a.Models
+	switch {
+	case p.script != "":
+		inArchive := path.Join(deploy.AgentRoot, filepath.Base(p.script))
+		pl.manifest.Model = model.ProviderScripted + ":" + inArchive
+		pl.files = []entry{{name: inArchive, path: p.script, mode: 0o644}}
+		models = nil
+	case p.Model != "":
+		models = []string{p.Model}
+	default:
+		diags = append(diags, pl.own()...)
+	}
+	pl.manifest.Secrets, pl.manifest.Egress = needs(models)
+	return pl, diags
+}
+
+// own adds the scripts of the agent's own models.
+func (pl *plan) own() diag.List {
+	a := pl.agent
+	pos := diag.Pos{File: filepath.Join(a.Dir, a.Root)}
+	if a.Config != nil {
+		pos = diag.Pos{File: filepath.Join(a.Dir, filepath.FromSlash(a.Config.File)), Line: a.Config.Line}
+	}
+	switch {
+	case a.Computed:
+		return diag.List{mistake(codeComputed, pos, "write the models as constants, or name one with --model",
+			"which models the agent has is not known without running it, so what they need on AWS is not known either")}
+	case len(a.Models) == 0:
+		return diag.List{mistake(codeNoModel, pos, "set Model there, or name one with --model", "the agent has no model, so it could not answer")}
+	}
+	var diags diag.List
+	for _, id := range a.Models {
+		provider, name, _ := model.ParseID(id) // discovery has found no fault with it
+		if provider != model.ProviderScripted {
+			continue
+		}
+		local := filepath.FromSlash(name)
+		if !filepath.IsLocal(local) {
+			diags = append(diags, mistake(codeOutside, pos, "move it into the agent's folder, or name it with --model scripted:FILE",
+				"the script of the model, %s, is not in the agent's folder, so it would not be there on AWS", name))
+			continue
+		}
+		e := entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(local)), path: filepath.Join(a.Dir, local), mode: 0o644}
+		if !slices.Contains(pl.files, e) {
+			pl.files = append(pl.files, e)
+		}
+	}
+	return diags
+}
+
+// needs returns the keys and the hosts outside of AWS that models need, both sorted.
+func needs(models []string) (secrets, egress []string) {
+	secrets, egress = []string{}, []string{}
+	for _, id := range models {
+		switch provider, _, _ := model.ParseID(id); provider { // an id without a provider needs nothing
+		case model.ProviderOpenAI:
+			secrets, egress = append(secrets, "OPENAI_API_KEY"), append(egress, "api.openai.com")
+		case model.ProviderAnthropic:
+			secrets, egress = append(secrets, "ANTHROPIC_API_KEY"), append(egress, "api.anthropic.com")
+		}
+	}
+	slices.Sort(secrets)
+	slices.Sort(egress)
+	return slices.Compact(secrets), slices.Compact(egress)
+}
+
+func mistake(code string, pos diag.Pos, help, format string, args ...any) diag.Diagnostic {
+	src, _ := os.ReadFile(pos.File) // without a source there is no excerpt
+	return diag.Diagnostic{
+		Code: code, Severity: diag.Error, Pos: pos, Message: fmt.Sprintf(format, args...), Help: help, Excerpt: diag.SourceLine(src, pos.Line),
+	}
+}
