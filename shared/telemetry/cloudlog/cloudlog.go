@@ -74,6 +74,21 @@ func record(e types.FilteredLogEvent) (telemetry.Record, bool) {
 		return json.Unmarshal(raw, to) == nil
 	}
 	ok := take("time", &rec.Time) && take("level", &rec.Level) && take("msg", &rec.Message)
-	delete(rec.Attrs, "_aws")
+	withoutMetrics(rec.Attrs)
 	return rec, ok
+}
+
+// withoutMetrics removes what [telemetry.EMF] has added.
+func withoutMetrics(attrs map[string]json.RawMessage) {
+	var meta struct {
+		CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+	}
+	if json.Unmarshal(attrs["_aws"], &meta) == nil {
+		for _, set := range meta.CloudWatchMetrics {
+			for _, m := range set.Metrics {
+				delete(attrs, m.Name)
+			}
+		}
+	}
+	delete(attrs, "_aws")
 }

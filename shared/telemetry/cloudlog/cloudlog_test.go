@@ -59,7 +59,7 @@ func (g *group) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLogE
 }
 
 func line(msg string) string {
-	return fmt.Sprintf(`{"time":"2026-01-02T03:04:05Z","level":"WARN","msg":%q,"slug":"a","_aws":{"Timestamp":1}}`, msg)
+	return fmt.Sprintf(`{"time":"2026-01-02T03:04:05Z","level":"WARN","msg":%q,"slug":"a","Turns":1,"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Metrics":[{"Name":"Turns"}]}]}}`, msg)
 }
 
 func TestAfter(t *testing.T) {
