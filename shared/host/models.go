@@ -25,20 +25,28 @@ type Models struct {
 	Client *http.Client
 	Clock  clock.Clock
 	Getenv func(string) string // BDK_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
+	Dir    string              // what the file of a scripted model in BDK_MODEL is relative to; "" for the working directory
+
+	// NamesOnly leaves the models closed: for an engine that accepts messages and never runs a turn.
+	NamesOnly bool
 }
 
 // Of returns the models of an agent whose folder is root: the one BDK_MODEL names, or else the agent's own, then its
-// fallbacks. The file of a scripted model is relative to root, in BDK_MODEL to the working directory.
+// fallbacks. The file of a scripted model is relative to root, in BDK_MODEL to Dir.
 func (m Models) Of(ctx context.Context, agent bdk.Agent, root string) ([]engine.NamedModel, error) {
 	ids := append([]string{agent.Model}, agent.Fallbacks...)
 	if id := m.Getenv("BDK_MODEL"); id != "" {
-		ids, root = []string{id}, ""
+		ids, root = []string{id}, m.Dir
 	}
 	if ids[0] == "" {
 		return nil, fmt.Errorf(`the agent has no model: set Model in bot/agent.go, or BDK_MODEL in the environment, to PROVIDER:NAME`)
 	}
 	named := make([]engine.NamedModel, len(ids))
 	for i, id := range ids {
+		if m.NamesOnly {
+			named[i].ID = id
+			continue
+		}
 		one, err := m.open(ctx, id, root)
 		if err != nil {
 			return nil, fmt.Errorf("opening model %s: %w", id, err)

@@ -31,6 +31,9 @@ func Start(tb testing.TB) *Emulator {
 	return &Emulator{addr: addr}
 }
 
+// Addr returns the host and port of the emulator.
+func (e *Emulator) Addr() string { return e.addr }
+
 // Client returns a client whose requests go through transport.
 func (e *Emulator) Client(transport http.RoundTripper) *dynamodb.Client {
 	return dynamox.NewClient(aws.Config{

@@ -1,0 +1,139 @@
+// Package awshost runs one agent on AWS Lambda: DynamoDB, S3 and Step Functions for what must last, and processes that come
+// and go for the rest.
+//
+// A process serves one function of the deployment. It finds the tables and all else by the variables of package deploy.
+package awshost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/blob"
+	"github.com/bdk-lambda/bdk/shared/blob/s3blob"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/host"
+	"github.com/bdk-lambda/bdk/shared/httpapi"
+	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
+	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/kv/dynamokv"
+	"github.com/bdk-lambda/bdk/shared/secret"
+	"github.com/bdk-lambda/bdk/shared/secret/awssecret"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/session/dynamosession"
+	"github.com/bdk-lambda/bdk/shared/tables"
+	"github.com/bdk-lambda/bdk/shared/telemetry"
+	"github.com/bdk-lambda/bdk/shared/telemetry/cloudlog"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+)
+
+const (
+	maxStream = 14 * time.Minute // a function may run for 15
+	idleClose = time.Minute
+	pollTurn  = 200 * time.Millisecond // while a turn runs: deltas are written every 250 ms
+	pollQuiet = time.Second
+)
+
+// Host is one agent in one function. It is safe for concurrent use.
+type Host struct {
+	project  bdk.Project
+	opts     Options
+	log      *slog.Logger
+	secrets  *secret.Store
+	sessions *session.Store
+	rows     *dynamosession.Driver
+	kv       *kv.Store
+	blobs    *blob.Store
+	runner   *sfnturn.Runner
+	tokens   *sfnturn.Tokens
+	sweeper  *sfnturn.Sweeper
+	logs     httpapi.Logs
+
+	control *engine.Engine // accepts messages and ends turns; it has no models to run one
+
+	mu    sync.Mutex
+	agent *engine.Engine // runs turns; nil before the first one
+}
+
+// Options are what a host gets from its process.
+type Options struct {
+	Getenv func(string) string // required
+	Stdout io.Writer           // takes the log and the metrics; required
+	Config *aws.Config         // default: from the environment
+	Clock  clock.Clock         // default: the system clock
+}
+
+// Open returns the host of an agent. It makes no request.
+func Open(ctx context.Context, project bdk.Project, opts Options) (*Host, error) {
+	cfg := opts.Config
+	if cfg == nil {
+		loaded, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("loading the configuration of AWS: %w", err)
+		}
+		cfg = &loaded
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.System{}
+	}
+	h := &Host{project: project, opts: opts}
+	h.log = slog.New(telemetry.EMF(slog.NewJSONHandler(opts.Stdout, nil))).With(slog.String(telemetry.SlugKey, project.Slug))
+	h.connect(*cfg)
+	// nobody asks the models of the control engine, and its tools are only shown
+	control, err := host.NewEngine(ctx, project, "", host.Parts{
+		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: opts.Clock, Log: h.log,
+		Models: host.Models{Getenv: opts.Getenv, NamesOnly: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.control = control
+	return h, nil
+}
+
+// connect makes the clients, and the adapters that use them.
+func (h *Host) connect(cfg aws.Config) {
+	env := h.opts.Getenv
+	names := tables.Names{Sessions: env(deploy.EnvSessions), Events: env(deploy.EnvEvents), Control: env(deploy.EnvControl)}
+	db := dynamox.NewClient(cfg)
+	h.blobs = blob.New(s3blob.New(s3.NewFromConfig(cfg), env(deploy.EnvBucket), deploy.BlobPrefix))
+	h.rows = dynamosession.New(db, names, h.blobs)
+	h.sessions = session.New(h.rows, session.Options{Clock: h.opts.Clock, Poll: pollQuiet, PollTurn: pollTurn})
+	h.kv = kv.New(dynamokv.New(db, names.Control), kv.Options{Clock: h.opts.Clock})
+	h.secrets = secret.New(awssecret.New(secretsmanager.NewFromConfig(cfg), env(deploy.EnvSecret)), secret.Options{Clock: h.opts.Clock, Log: h.log})
+	if group := env("AWS_LAMBDA_LOG_GROUP_NAME"); group != "" {
+		h.logs = cloudlog.New(cloudwatchlogs.NewFromConfig(cfg), group, h.opts.Clock)
+	}
+	machine := sfnturn.NewClient(cfg)
+	h.runner = sfnturn.New(machine, env(deploy.EnvMachine))
+	h.tokens = sfnturn.NewTokens(machine, h.kv)
+	h.sweeper = sfnturn.NewSweeper(h.runner, h.sessions, h.project.Slug, sfnturn.SweepOptions{Clock: h.opts.Clock, Log: h.log})
+}
+
+// API returns the HTTP surface of the agent, at /<slug>/v1. It reads the deployment's secret.
+func (h *Host) API(ctx context.Context) (http.Handler, error) {
+	policy, err := auth.Secret(ctx, h.secrets.Get)
+	if err != nil {
+		return nil, fmt.Errorf("reading the deployment's secret: %w", err)
+	}
+	return httpapi.New([]httpapi.Agent{h.control}, httpapi.Options{
+		Auth: policy, Blobs: h.blobs, Logs: h.logs, Clock: h.opts.Clock, Log: h.log, MaxStream: maxStream, IdleClose: idleClose,
+	}), nil
+}
+
+// Log returns the logger of the function.
+func (h *Host) Log() *slog.Logger { return h.log }

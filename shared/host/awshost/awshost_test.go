@@ -1,0 +1,210 @@
+package awshost_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn/sfntest"
+)
+
+// TestRequests fixes the requests to AWS of a turn; BENCHMARKS.md prices them. Nothing is scanned, and nothing is in S3.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	dynamo := dynamotest.Start(t)
+	for message, want := range map[string]map[string]int{
+		"hello":       {"GetItem": 1, "PutItem": 2, "Query": 2, "TransactWriteItems": 1},
+		"one tool":    {"GetItem": 1, "PutItem": 3, "Query": 2, "TransactWriteItems": 2},
+		"three tools": {"GetItem": 1, "PutItem": 6, "Query": 2, "TransactWriteItems": 2}, // one of them writes: its claim
+	} {
+		t.Run(message, func(t *testing.T) {
+			t.Parallel()
+			c := newCloud(t, dynamo)
+			accept, run := &wire{cloud: c}, &wire{cloud: c}
+			worker := c.function(run)
+			c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+				return step(ctx, worker, in)
+			}
+			ann, reader := c.client(accept), c.client(&wire{cloud: c})
+			accept.reset()
+			id, token := ann.start(message)
+			if d := cmp.Diff(map[string]int{"TransactWriteItems": 1, "StartExecution": 1}, accept.counts()); d != "" {
+				t.Errorf("a new session:\n%s", d)
+			}
+			events := reader.ended(id, 1)
+			if d := cmp.Diff(want, run.counts()); d != "" {
+				t.Errorf("its turn:\n%s", d)
+			}
+			if d := cmp.Diff([]string{"Step", "Route", "Done"}, c.machine.Execution(turnOf(events)).Transitions); d != "" {
+				t.Errorf("its states:\n%s", d)
+			}
+			accept.reset()
+			if code, answer := ann.do("POST", "/v1/session/"+id, fmt.Sprintf(`{"message":"hello","continuationToken":%q}`, token)); code != http.StatusAccepted {
+				t.Fatalf("got %d %v", code, answer)
+			}
+			if d := cmp.Diff(map[string]int{"GetItem": 2, "TransactWriteItems": 1, "StartExecution": 1}, accept.counts()); d != "" {
+				t.Errorf("a follow-up:\n%s", d)
+			}
+			reader.ended(id, 2)
+		})
+	}
+}
+
+// turnOf returns the turn of the newest message.
+func turnOf(events []map[string]any) string {
+	var id string
+	for _, e := range events {
+		if e["type"] == "message.received" {
+			id, _ = e["turnId"].(string)
+		}
+	}
+	return id
+}
+
+// TestDiesAtEveryRequest: the process that works on a turn ends before or after each of its requests; the state machine
+// calls another one. Whatever the moment, the turn ends once and the tool that writes runs at most once.
+func TestDiesAtEveryRequest(t *testing.T) {
+	t.Parallel()
+	dynamo := dynamotest.Start(t)
+	for n := 1; n <= 16; n++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%t", n, after), func(t *testing.T) {
+				t.Parallel()
+				diesAt(t, newCloud(t, dynamo), n, after)
+			})
+		}
+	}
+}
+
+func diesAt(t *testing.T, c *cloud, at int, after bool) {
+	t.Helper()
+	processes := 0
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		processes++
+		if processes > 1 {
+			return step(ctx, c.function(&wire{cloud: c}), in)
+		}
+		ctx, die := context.WithCancel(ctx)
+		defer die()
+		dying := &wire{cloud: c, around: func(n int, sent bool) bool {
+			if n > at || n == at && sent == after {
+				die()
+				return false
+			}
+			return true
+		}}
+		out, err := step(ctx, c.function(dying), in)
+		if ctx.Err() != nil {
+			return out, &sfntest.Fault{Name: "Runtime.ExitError", Cause: "signal: killed"}
+		}
+		return out, err
+	}
+	ann := c.client(&wire{cloud: c})
+	id, token := ann.start("three tools")
+	events := ann.ended(id, 1)
+	ends := 0
+	for i, e := range events {
+		if e["index"] != float64(i) {
+			t.Errorf("event %d has index %v", i, e["index"])
+		}
+		if e["type"] == "turn.completed" || e["type"] == "turn.failed" {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("the turn ended %d times: %v", ends, events)
+	}
+	for call, runs := range c.notes {
+		if runs != 1 {
+			t.Errorf("the write %s ran %d times", call, runs)
+		}
+	}
+	if code, answer := ann.do("POST", "/v1/session/"+id, fmt.Sprintf(`{"message":"hello","continuationToken":%q}`, token)); code != http.StatusAccepted {
+		t.Errorf("follow-up: got %d %v", code, answer)
+	}
+	ann.ended(id, 2)
+}
+
+// later is a clock that is ahead.
+type later struct {
+	clock.System
+
+	by time.Duration
+}
+
+func (l later) Now() time.Time { return l.System.Now().Add(l.by) }
+
+// TestSweep: a message is accepted though its turn cannot be started; the sweeper starts it half a minute later.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	c.starting = errors.New("connection refused")
+	ann := c.client(&wire{cloud: c})
+	id, _ := ann.start("hello")
+	c.starting = nil
+	if err := c.function(&wire{cloud: c}).Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, answer := ann.do("GET", "/v1/session/"+id+"/events?format=json", ""); contains(fmt.Sprint(answer), "turn.started") {
+		t.Error("a turn is taken for lost at once")
+	}
+	c.clock = later{by: 31 * time.Second}
+	if err := c.function(&wire{cloud: c}).Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ann.ended(id, 1)
+}
+
+// TestAgentThatCannotRun: without the key of its model a turn fails and says why.
+func TestAgentThatCannotRun(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	for model, why := range map[string]string{
+		"anthropic:x":          "set ANTHROPIC_API_KEY",
+		"scripted:nowhere.yml": "nowhere.yml",
+	} {
+		c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+			return step(ctx, c.functionWith(&wire{cloud: c}, map[string]string{deploy.EnvModel: model}), in)
+		}
+		ann := c.client(&wire{cloud: c})
+		id, _ := ann.start("hello")
+		if text := fmt.Sprint(ann.ended(id, 1)); !contains(text, "turn.failed", why) {
+			t.Errorf("%s: %s", model, text)
+		}
+	}
+}
+
+// TestKeyFromTheSecret: a variable that the function lacks is looked for in the deployment's secret.
+func TestKeyFromTheSecret(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.Header.Get("Authorization"):
+		default:
+		}
+		http.Error(w, `{"error":{"message":"no","type":"invalid_request_error"}}`, http.StatusBadRequest)
+	}))
+	t.Cleanup(provider.Close)
+	c := newCloud(t, dynamotest.Start(t))
+	c.secret = `{"bearer:ann":"ann-secret","OPENAI_API_KEY":"key-of-the-secret"}`
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, c.functionWith(&wire{cloud: c}, map[string]string{deploy.EnvModel: "openai:x", "OPENAI_BASE_URL": provider.URL}), in)
+	}
+	ann := c.client(&wire{cloud: c})
+	id, _ := ann.start("hello")
+	if got := <-asked; got != "Bearer key-of-the-secret" {
+		t.Errorf("the provider got %q", got)
+	}
+	ann.ended(id, 1)
+}

@@ -1,0 +1,300 @@
+package awshost_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/host/awshost"
+	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
+	"github.com/bdk-lambda/bdk/shared/tables"
+	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn/sfntest"
+)
+
+// script plays the model: the number in a message is how many tools it calls at once.
+const script = `
+rules:
+  - when: {toolResult: note}
+    text: "noted"
+  - when: {toolResult: add}
+    text: "added"
+  - when: {message: "^three"}
+    calls: [{tool: add, args: {a: 1}}, {tool: add, args: {a: 2}}, {tool: note}]
+  - when: {message: "^one"}
+    calls: [{tool: add, args: {a: 1}}]
+  - when: {message: "^note"}
+    calls: [{tool: note}]
+  - text: "ok"
+`
+
+// cloud is a deployment of an agent: DynamoDB in an emulator, Step Functions in this process with the real state machine, a
+// secret. It has no S3: none of these turns may need it.
+type cloud struct {
+	t        *testing.T
+	dynamo   string
+	tables   tables.Names
+	machine  *sfntest.Server
+	secret   string
+	model    string
+	clock    clock.Clock
+	starting error // what StartExecution ends with, if set
+
+	// step is the function that the state machine calls; by default one process that serves all calls
+	step func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error)
+
+	mu    sync.Mutex
+	notes map[string]int // runs of the tool note, by call id
+}
+
+func newCloud(t *testing.T, dynamo *dynamotest.Emulator) *cloud {
+	t.Helper()
+	c := &cloud{
+		t: t, dynamo: dynamo.Addr(), tables: dynamo.Tables(t), notes: map[string]int{},
+		secret: `{"bearer:ann":"ann-secret","bearer:bob":"bob-secret"}`, model: filepath.Join(t.TempDir(), "model.yaml"),
+	}
+	if err := os.WriteFile(c.model, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	definition := strings.NewReplacer("${StepFunctionArn}", "step", "${AwaitFunctionArn}", "await").Replace(sfnturn.Definition)
+	machine, err := sfntest.New(definition, map[string]sfntest.Function{
+		"step": sfntest.Handle(func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) { return c.step(ctx, in) }),
+		"await": sfntest.Handle(func(context.Context, sfnturn.AwaitInput) (struct{}, error) {
+			return struct{}{}, fmt.Errorf("nothing awaits here")
+		}),
+	}, sfntest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(machine.Close)
+	c.machine = machine
+	worker := c.function(&wire{cloud: c})
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, worker, in)
+	}
+	return c
+}
+
+// step is what the step function does.
+func step(ctx context.Context, h *awshost.Host, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+	if in.Error != nil {
+		return sfnturn.StepOutput{Outcome: turn.Done}, h.Fail(ctx, in.Ref, in.Error.Message())
+	}
+	out, err := h.Step(ctx, in.Ref)
+	return sfnturn.StepOutput{Outcome: out}, err
+}
+
+// function returns the host of a function whose requests go over w.
+func (c *cloud) function(w *wire) *awshost.Host {
+	c.t.Helper()
+	return c.functionWith(w, nil)
+}
+
+func (c *cloud) functionWith(w *wire, more map[string]string) *awshost.Host {
+	c.t.Helper()
+	env := map[string]string{
+		deploy.EnvSessions: c.tables.Sessions, deploy.EnvEvents: c.tables.Events, deploy.EnvControl: c.tables.Control,
+		deploy.EnvBucket: "bucket", deploy.EnvMachine: sfntest.Machine, deploy.EnvModel: "scripted:" + c.model,
+		deploy.EnvSecret: "arn:aws:secretsmanager:us-east-1:000000000000:secret:s",
+	}
+	maps.Copy(env, more)
+	h, err := awshost.Open(c.t.Context(), c.project(), awshost.Options{
+		Getenv: func(name string) string { return env[name] },
+		Stdout: io.Discard,
+		Clock:  c.clock,
+		Config: &aws.Config{
+			Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+			BaseEndpoint: aws.String("http://" + c.dynamo), HTTPClient: &http.Client{Transport: w},
+		},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return h
+}
+
+func (c *cloud) project() bdk.Project {
+	type sum struct {
+		A int `json:"a"`
+	}
+	add := bdk.DefineTool(bdk.ToolSpec{Description: "Add.", Effect: bdk.Read}, func(_ context.Context, _ *bdk.Call, in sum) (int, error) { return in.A + 1, nil })
+	note := bdk.DefineTool(bdk.ToolSpec{Description: "Note.", Effect: bdk.Write}, func(_ context.Context, call *bdk.Call, _ struct{}) (string, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.notes[call.ID]++
+		return "noted", nil
+	})
+	return bdk.Project{Slug: "workshop", Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}}}
+}
+
+// wire takes the requests of one process to the services and counts those to each of their operations.
+type wire struct {
+	*cloud
+
+	mu    sync.Mutex
+	calls map[string]int
+
+	// around is called with the number of each request, from 1, before it is sent and after; false loses the request, or its answer
+	around func(n int, sent bool) bool
+	n      int
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	operation := r.Header.Get("X-Amz-Target")
+	w.mu.Lock()
+	if w.calls == nil {
+		w.calls = map[string]int{}
+	}
+	w.calls[operation]++
+	w.n++
+	n := w.n
+	w.mu.Unlock()
+	if w.around != nil && !w.around(n, false) {
+		return nil, errGone
+	}
+	res, err := w.send(r, operation)
+	if w.around != nil && !w.around(n, true) {
+		return nil, errGone
+	}
+	return res, err
+}
+
+var errGone = fmt.Errorf("the process is gone: %w", context.Canceled)
+
+func (w *wire) send(r *http.Request, operation string) (*http.Response, error) {
+	service, name, _ := strings.Cut(operation, ".")
+	switch service {
+	case "DynamoDB_20120810":
+		return http.DefaultTransport.RoundTrip(r)
+	case "AWSStepFunctions":
+		if w.starting != nil && name == "StartExecution" {
+			return nil, w.starting
+		}
+		return w.machine.Config().HTTPClient.Do(r)
+	case "secretsmanager":
+		body, _ := json.Marshal(map[string]string{"SecretString": w.secret})
+		rec := httptest.NewRecorder()
+		if raw, _ := io.ReadAll(r.Body); bytes.Contains(raw, []byte("AWSPREVIOUS")) {
+			rec.Header().Set("X-Amzn-Errortype", "ResourceNotFoundException")
+			rec.WriteHeader(http.StatusBadRequest)
+			body = []byte(`{"Message":"Secrets Manager can't find the specified secret value for staging label: AWSPREVIOUS"}`)
+		}
+		_, _ = rec.Write(body)
+		return rec.Result(), nil
+	}
+	return nil, fmt.Errorf("no service answers %s %s %q", r.Method, r.URL.Path, operation)
+}
+
+// counts returns the requests to each operation.
+func (w *wire) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	named := map[string]int{}
+	for operation, n := range w.calls {
+		_, name, _ := strings.Cut(operation, ".")
+		named[name] += n
+	}
+	return named
+}
+
+// reset forgets what was counted.
+func (w *wire) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = nil
+}
+
+// client calls the API in a function of its own.
+type client struct {
+	t   *testing.T
+	api http.Handler
+}
+
+func (c *cloud) client(w *wire) *client {
+	c.t.Helper()
+	api, err := c.function(w).API(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &client{c.t, api}
+}
+
+// do sends a request of ann and returns the answer.
+func (c *client) do(method, path, body string) (int, map[string]any) {
+	c.t.Helper()
+	r := httptest.NewRequest(method, "/workshop"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer ann-secret")
+	r.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	c.api.ServeHTTP(rec, r)
+	var answer map[string]any
+	if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil {
+		c.t.Fatalf("%s %s: %s", method, path, rec.Body)
+	}
+	return rec.Code, answer
+}
+
+// start starts a session with a message and returns its id and its token.
+func (c *client) start(message string) (id, token string) {
+	c.t.Helper()
+	code, answer := c.do("POST", "/v1/session", fmt.Sprintf(`{"message":%q}`, message))
+	id, _ = answer["sessionId"].(string)
+	token, _ = answer["continuationToken"].(string)
+	if code != http.StatusAccepted || id == "" {
+		c.t.Fatalf("got %d %v", code, answer)
+	}
+	return id, token
+}
+
+// ended waits until a session has had n turns and waits, and returns its events.
+func (c *client) ended(id string, n int) []map[string]any {
+	c.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, answer := c.do("GET", "/v1/session/"+id+"/events?format=json", "")
+		list, _ := answer["events"].([]any)
+		var events []map[string]any
+		waiting := 0
+		for _, e := range list {
+			event, _ := e.(map[string]any)
+			events = append(events, event)
+			if event["type"] == "session.waiting" {
+				waiting++
+			}
+		}
+		if waiting >= n {
+			return events
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("session %s does not end its turn: %v", id, events)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func contains(text string, parts ...string) bool {
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,86 @@
+package awshost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/host"
+	"github.com/bdk-lambda/bdk/shared/secret"
+	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+)
+
+// Step works on a turn, see [turn.Step]. A turn of an agent that cannot be started, for lack of a key or because of a mistake
+// in its definitions, is failed with the reason.
+func (h *Host) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+	agent, err := h.full(ctx)
+	switch {
+	case bdkerr.CodeOf(err) == bdkerr.Unavailable || err != nil && ctx.Err() != nil:
+		return "", err // it may pass
+	case err != nil:
+		h.log.ErrorContext(ctx, "the agent cannot run", slog.Any("error", err))
+		return turn.Done, h.Fail(ctx, ref, "the agent cannot run: "+err.Error())
+	}
+	return agent.Step(ctx, ref)
+}
+
+// Fail ends a turn with turn.failed, see [engine.Engine.Fail].
+func (h *Host) Fail(ctx context.Context, ref turn.Ref, message string) error {
+	return h.control.Fail(ctx, ref, message)
+}
+
+// Await parks a call until somebody decides.
+func (h *Host) Await(ctx context.Context, in sfnturn.AwaitInput) error { return h.tokens.Park(ctx, in) }
+
+// Sweep starts turns that were accepted and not started, and ends those whose execution has ended without them.
+func (h *Host) Sweep(ctx context.Context) error { return h.sweeper.Sweep(ctx, h.control.Fail) }
+
+// Purge removes what is left of a session whose row was removed because it had expired.
+func (h *Host) Purge(ctx context.Context, id, snapshot string) error {
+	return h.rows.Purge(ctx, id, snapshot)
+}
+
+// full returns the engine that runs turns. One that could not be made is tried again with the next turn.
+func (h *Host) full(ctx context.Context) (*engine.Engine, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agent != nil {
+		return h.agent, nil
+	}
+	root := h.opts.Getenv("LAMBDA_TASK_ROOT")
+	vars := variables{ctx: ctx, env: h.opts.Getenv, secrets: h.secrets}
+	agent, err := host.NewEngine(ctx, h.project, filepath.Join(root, deploy.AgentRoot), host.Parts{
+		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: h.opts.Clock, Log: h.log,
+		Models: host.Models{Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: root},
+	})
+	if vars.err != nil {
+		return nil, fmt.Errorf("reading the deployment's secret: %w", vars.err)
+	}
+	if err == nil {
+		h.agent = agent
+	}
+	return agent, err
+}
+
+// variables are those of the function, and of the deployment's secret, which is read once one is asked for that only it can have.
+type variables struct {
+	ctx     context.Context //nolint:containedctx // of one call
+	env     func(string) string
+	secrets *secret.Store
+	err     error
+}
+
+func (v *variables) get(name string) string {
+	if value := v.env(name); value != "" || name == deploy.EnvModel {
+		return value
+	}
+	value, err := v.secrets.Lookup(v.ctx, name)
+	v.err = errors.Join(v.err, err)
+	return value
+}
