@@ -23,11 +23,11 @@ const (
 	events   resource = "Events"
 	control  resource = "Control"
 
-	indexes    resource = "indexes"    // of the sessions
-	removals   resource = "removals"   // the stream of the sessions
-	blobs      resource = "blobs"      // objects
-	bucket     resource = "bucket"     // without the right to list it, a missing object is a forbidden one
-	secret     resource = "secret"     //nolint:gosec // a name
+	indexes    resource = "indexes"  // of the sessions
+	removals   resource = "removals" // the stream of the sessions
+	blobs      resource = "blobs"    // objects
+	bucket     resource = "bucket"   // without the right to list it, a missing object is a forbidden one
+	secret     resource = "secret"
 	machine    resource = "machine"    // what runs turns
 	executions resource = "executions" // the turns it runs
 	waiting    resource = "waiting"    // what waits in them for an answer
@@ -43,7 +43,6 @@ type may struct {
 
 // access says what each function does, and so what it may do. Transactions need the rights of what is in them.
 func access() map[string][]may {
-	read := []string{"GetItem", "Query"}
 	write := []string{"GetItem", "PutItem", "Query"}
 	row := []string{"ConditionCheckItem", "GetItem", "UpdateItem"}
 	keys := []string{"GetItem", "PutItem"} // idempotency keys, claims, tokens
@@ -53,26 +52,48 @@ func access() map[string][]may {
 	return map[string][]may{
 		deploy.Discovery: {log, bearer},
 		deploy.Sessions: {
-			log, bearer, {sessions, row}, {indexes, []string{"Query"}}, {events, write}, {control, keys},
-			{blobs, []string{"GetObject", "PutObject"}}, list,
-			{machine, []string{"StartExecution"}}, {executions, []string{"StopExecution"}},
+			log, bearer,
+			{sessions, row},
+			{indexes, []string{"Query"}},
+			{events, write},
+			{control, keys},
+			{blobs, []string{"GetObject", "PutObject"}},
+			list,
+			{machine, []string{"StartExecution"}},
+			{executions, []string{"StopExecution"}},
 		},
 		deploy.Stream: {
-			{logs, []string{"CreateLogStream", "FilterLogEvents", "PutLogEvents"}}, bearer,
-			{sessions, []string{"GetItem"}}, {events, read}, {blobs, []string{"GetObject"}}, list,
+			{logs, []string{"CreateLogStream", "FilterLogEvents", "PutLogEvents"}},
+			bearer,
+			{sessions, []string{"GetItem"}},
+			{events, []string{"Query"}},
+			{blobs, []string{"GetObject"}},
+			list,
 		},
 		deploy.Step: {
-			log, bearer, {sessions, row}, {events, write}, {control, keys},
-			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}}, list, {models, nil},
+			log, bearer,
+			{sessions, row},
+			{events, write},
+			{control, keys},
+			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
+			list,
+			{models, nil},
 		},
-		deploy.Await: {log, {control, keys}, {waiting, []string{"SendTaskFailure", "SendTaskSuccess"}}},
+		deploy.Await: {log, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},
 		deploy.Sweep: {
-			log, {sessions, row}, {indexes, []string{"Query"}}, {events, write},
-			{machine, []string{"StartExecution"}}, {executions, []string{"DescribeExecution"}},
+			log,
+			{sessions, []string{"GetItem", "UpdateItem"}},
+			{indexes, []string{"Query"}},
+			{events, write},
+			{machine, []string{"StartExecution"}},
+			{executions, []string{"DescribeExecution"}},
 		},
 		deploy.Purge: {
-			log, {sessions, []string{"GetItem"}}, {removals, []string{"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}},
-			{events, []string{"BatchWriteItem", "Query"}}, {blobs, []string{"DeleteObject"}},
+			log,
+			{sessions, []string{"GetItem"}},
+			{removals, []string{"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}},
+			{events, []string{"BatchWriteItem", "Query"}},
+			{blobs, []string{"DeleteObject"}},
 		},
 	}
 }
@@ -110,16 +131,15 @@ func (s *stack) arns(r resource) []string {
 	case machine, waiting:
 		return []string{*s.machine.StateMachineArn()}
 	case executions:
-		return []string{*s.arn("states", "execution", *s.machine.StateMachineName()+":*", awscdk.ArnFormat_COLON_RESOURCE_NAME)}
+		return []string{*s.FormatArn(&awscdk.ArnComponents{
+			Service: jsii.String("states"), Resource: jsii.String("execution"),
+			ResourceName: jsii.String(*s.machine.StateMachineName() + ":*"), ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
+		})}
 	case logs:
 		return []string{*s.logs.LogGroupArn()}
 	default:
 		return []string{*s.tables[r].TableArn()}
 	}
-}
-
-func (s *stack) arn(service, kind, name string, format awscdk.ArnFormat) *string {
-	return s.FormatArn(&awscdk.ArnComponents{Service: &service, Resource: &kind, ResourceName: &name, ArnFormat: format})
 }
 
 // grant gives every function what access says: the rights, and the names of what it works with in its environment.
@@ -185,37 +205,55 @@ func allow(actions []string, arns ...string) awsiam.PolicyStatement {
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{Actions: list(actions...), Resources: list(arns...)})
 }
 
-// invokeModels allows the models of Bedrock that the agent uses. Of an agent that does not say which models it uses, all are allowed.
+// invokeModels allows the models of Bedrock that the agent uses.
 func (s *stack) invokeModels() []awsiam.PolicyStatement {
-	ids := s.Manifest.Models
-	if id := cmp.Or(s.Variables[deploy.EnvModel], s.Manifest.Model); id != "" {
-		ids = []string{id}
-	}
-	if len(ids) == 0 || ids[0] == "" {
-		ids = []string{model.ProviderBedrock + ":*"}
-	}
 	var statements []awsiam.PolicyStatement
-	for _, id := range ids {
-		if name, ok := strings.CutPrefix(id, model.ProviderBedrock+":"); ok {
-			statements = append(statements, s.invokeModel(name)...)
+	for _, m := range bedrock(modelIDs(s.Config), *s.Partition(), *s.Region()+":"+*s.Account()) {
+		statement := allow([]string{"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}, m.arns...)
+		if m.profile != "" {
+			statement.AddCondition(jsii.String("StringEquals"), map[string]any{"bedrock:InferenceProfileArn": m.profile})
 		}
+		statements = append(statements, statement)
 	}
 	return statements
 }
 
-// invokeModel allows a model that is named by itself, by an inference profile (us.provider.model) or by the ARN of either.
-// A profile passes calls on to models in regions of its choice, so these have to be allowed everywhere.
-func (s *stack) invokeModel(name string) []awsiam.PolicyStatement {
-	actions := []string{"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
-	foundation := func(name string) string { return "arn:" + *s.Partition() + ":bedrock:*::foundation-model/" + name }
-	if strings.HasPrefix(name, "arn:") {
-		through := allow(actions, foundation("*"))
-		through.AddCondition(jsii.String("StringEquals"), map[string]any{"bedrock:InferenceProfileArn": name})
-		return []awsiam.PolicyStatement{allow(actions, name), through}
+// modelIDs returns the models that the agent is deployed with, none if that is not known.
+func modelIDs(c Config) []string {
+	if id := cmp.Or(c.Variables[deploy.EnvModel], c.Manifest.Model); id != "" {
+		return []string{id}
 	}
-	arns := []string{foundation(name), *s.arn("bedrock", "inference-profile", name, awscdk.ArnFormat_SLASH_RESOURCE_NAME)}
-	if _, base, ok := strings.Cut(name, "."); ok {
-		arns = append(arns, foundation(base))
+	return slices.DeleteFunc(slices.Clone(c.Manifest.Models), func(id string) bool { return id == "" })
+}
+
+// modelAccess is what may be called at Bedrock: what has one of the names, if not empty only through an inference profile.
+type modelAccess struct {
+	arns    []string
+	profile string
+}
+
+// bedrock returns which models of Bedrock an agent may call that uses the given models; all if it does not say which. The place
+// of a deployment is REGION:ACCOUNT. A model is named by itself, by an inference profile (us.provider.model) or by the ARN of
+// either. A profile passes calls on to models in regions of its choice, so these have to be allowed everywhere.
+func bedrock(ids []string, partition, place string) []modelAccess {
+	if len(ids) == 0 {
+		ids = []string{model.ProviderBedrock + ":*"}
 	}
-	return []awsiam.PolicyStatement{allow(actions, arns...)}
+	foundation := "arn:" + partition + ":bedrock:*::foundation-model/"
+	var all []modelAccess
+	for _, id := range ids {
+		name, ok := strings.CutPrefix(id, model.ProviderBedrock+":")
+		switch {
+		case !ok:
+		case strings.HasPrefix(name, "arn:"):
+			all = append(all, modelAccess{arns: []string{name}}, modelAccess{[]string{foundation + "*"}, name})
+		default:
+			arns := []string{foundation + name, "arn:" + partition + ":bedrock:" + place + ":inference-profile/" + name}
+			if _, base, ok := strings.Cut(name, "."); ok {
+				arns = append(arns, foundation+base)
+			}
+			all = append(all, modelAccess{arns: arns})
+		}
+	}
+	return all
 }

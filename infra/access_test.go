@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bdk-lambda/bdk/infra"
+	"github.com/bdk-lambda/bdk/shared/deploy"
 )
 
 // allowed returns the statements of a policy as lines.
@@ -50,7 +53,7 @@ func TestPermissions(t *testing.T) {
 		foundation = "arn:<AWS::Partition>:bedrock:*::foundation-model/"
 	)
 	want := map[string][]string{
-		"<awaitRole>":     {control, log, "Allow states:SendTaskFailure states:SendTaskSuccess on <Turns>"},
+		"<awaitRole>":     {control, log, "Allow states:SendTaskSuccess on <Turns>"},
 		"<discoveryRole>": {log, bearer},
 		"<purgeRole>": {
 			"Allow dynamodb:BatchWriteItem dynamodb:Query on <Events.Arn>",
@@ -69,12 +72,12 @@ func TestPermissions(t *testing.T) {
 			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
 		},
 		"<streamRole>": {
-			"Allow dynamodb:GetItem dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Sessions.Arn>",
+			"Allow dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Sessions.Arn>",
 			"Allow logs:CreateLogStream logs:FilterLogEvents logs:PutLogEvents on <Logs.Arn>",
 			"Allow s3:GetObject on <Blobs.Arn>/blobs/*", list, bearer,
 		},
 		"<sweepRole>": {
-			row, events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
+			"Allow dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>", events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<TurnsRole>": {
@@ -132,6 +135,32 @@ func TestWhoMayBeWhom(t *testing.T) {
 
 // TestModels: the step function may call the models of Bedrock that the agent uses, all of them if that is not known, and no others.
 func TestModels(t *testing.T) {
+	const (
+		foundation  = "arn:aws:bedrock:*::foundation-model/"
+		profile     = "arn:aws:bedrock:us-east-1:1:inference-profile/"
+		application = "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"
+	)
+	uses := func(models ...string) deploy.Manifest { return deploy.Manifest{Models: models} }
+	replaced := uses("bedrock:a.b")
+	replaced.Model = "scripted:x.yaml"
+	for name, tc := range map[string]struct {
+		config infra.Config
+		want   []string
+	}{
+		"unknown":             {infra.Config{}, []string{foundation + "* " + profile + "*"}},
+		"computed":            {infra.Config{Manifest: uses("")}, []string{foundation + "* " + profile + "*"}},
+		"none of Bedrock":     {infra.Config{Manifest: uses("openai:x", "anthropic:y")}, nil},
+		"a fallback":          {infra.Config{Manifest: uses("openai:x", "bedrock:a.b-v1:0")}, []string{foundation + "a.b-v1:0 " + profile + "a.b-v1:0 " + foundation + "b-v1:0"}},
+		"by a profile":        {infra.Config{Manifest: uses("bedrock:eu.a.b")}, []string{foundation + "eu.a.b " + profile + "eu.a.b " + foundation + "a.b"}},
+		"by an ARN":           {infra.Config{Manifest: uses("bedrock:" + application)}, []string{application, foundation + "* through " + application}},
+		"replaced in packing": {infra.Config{Manifest: replaced}, nil},
+		"replaced by a variable": {
+			infra.Config{Manifest: replaced, Variables: map[string]string{deploy.EnvModel: "bedrock:c"}},
+			[]string{foundation + "c " + profile + "c"},
+		},
+	} {
+		differ(t, name, tc.want, infra.Bedrock(tc.config, "aws", "us-east-1:1"))
+	}
 	for _, line := range allowed(load(t, full).of("AWS::IAM::Policy")["stepRoleDefaultPolicy"].at("PolicyDocument")) {
 		if strings.Contains(line, "bedrock:") {
 			t.Errorf("an agent with a script for a model: %s", line)

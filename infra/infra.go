@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,10 +40,9 @@ const (
 
 // Config says what to make. The zero value of every field but the first two is what a deployment should have.
 type Config struct {
-	Manifest   deploy.Manifest
-	Archive    string            // path of the zip file with the functions
-	Definition string            // of the state machine
-	Variables  map[string]string // further environment variables of all functions
+	Manifest  deploy.Manifest
+	Archive   string            // path of the zip file with the functions
+	Variables map[string]string // further environment variables of all functions
 
 	Buffered   bool   // the stream route answers when all is written: for emulators that cannot do better
 	Destroy    bool   // removing the stack removes the sessions too, rather than leaving tables and bucket behind
@@ -104,8 +104,12 @@ func check(c Config) error {
 			return fmt.Errorf("the manifest lacks the function %q: use the bdk of the same release", name)
 		}
 	}
+	named := regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
-		if name != deploy.EnvModel && (strings.HasPrefix(name, "BDK_") || strings.HasPrefix(name, "AWS_LAMBDA_") || name == "_HANDLER") {
+		if !named.MatchString(name) {
+			return fmt.Errorf("%q cannot name a variable: Lambda wants a letter, then letters, digits and underscores, two characters at least", name)
+		}
+		if name != deploy.EnvModel && (strings.HasPrefix(name, "BDK_") || strings.HasPrefix(name, "AWS_LAMBDA_")) {
 			return fmt.Errorf("the variable %s is set by the deployment itself", name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,17 +15,18 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/bdk-lambda/bdk/bdkpack/pack"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 )
 
-// Main is the program that cdk.json names: it packs an agent and describes its stack to the CDK command line. It returns the
+// Main is the program that cdk.json names: it packs agents and describes their stacks to the CDK command line. It returns the
 // exit code, 1 after it said on standard error what is wrong. What it does is up to the context, which the command line takes from
 // cdk.json and from -c NAME=VALUE:
 //
-//	agent       the agent's folder; required
+//	agent       the agent's folder, or that of several; required
 //	arch        arm64 (default) or amd64
 //	model       the model instead of the agent's own, PROVIDER:NAME
-//	env         variables for all functions, a JSON object of strings or A=1,B=2
+//	env         variables for all functions, a JSON object of strings or ONE=1,TWO=2
 //	streaming   false: the stream route answers when all is written, for emulators
 //	retain      false: removing the stack removes the data too
 //	logRole     false: the account has a role with which API Gateway writes logs, the stack makes none
@@ -49,12 +51,14 @@ func run(ctx context.Context) (err error) {
 		}
 	}()
 	app := awscdk.NewApp(nil)
-	config, err := read(ctx, app.Node().TryGetContext)
+	configs, err := read(ctx, app.Node().TryGetContext, os.Stderr)
 	if err != nil {
 		return err
 	}
-	if _, err := NewStack(app, config); err != nil {
-		return err
+	for _, c := range configs {
+		if _, err := NewStack(app, c); err != nil {
+			return err
+		}
 	}
 	app.Synth(nil)
 	return nil
@@ -70,26 +74,61 @@ func Fault(panicked any) error {
 	return fmt.Errorf("describing the stack: %s", text)
 }
 
-// read returns the configuration that the context asks for.
-func read(ctx context.Context, get func(*string) any) (Config, error) {
+// read returns the configurations that the context asks for: of the agent in a folder, or of those in its folders. What is to be
+// said about these agents is written to stderr.
+func read(ctx context.Context, get func(*string) any, stderr io.Writer) ([]Config, error) {
 	r := reader{get: get}
-	c := Config{
+	common := Config{
 		Buffered: !r.flag("streaming"), Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
 		Email: r.text("alarmEmail"), Variables: r.variables("env"), MaxStreams: r.number("maxStreams"),
 	}
-	manifest := r.text("manifest")
-	if r.err != nil {
-		return c, r.err
+	agent, manifest := r.text("agent"), r.text("manifest")
+	options := pack.Options{Arch: r.text("arch"), Model: r.text("model"), Out: filepath.Join(".bdk", "pack")}
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case manifest != "":
+		packed, err := load(manifest)
+		return common.of(packed), err
+	case agent == "":
+		return nil, errors.New("which agent? Name its folder with -c agent=FOLDER, or as agent in the context of cdk.json")
 	}
-	data, err := os.ReadFile(manifest)
+	packed, err := packAgents(ctx, agent, options, stderr)
+	return common.of(packed...), err
+}
+
+// of returns the configurations of packed agents, otherwise like c.
+func (c Config) of(packed ...pack.Agent) []Config {
+	var all []Config
+	for _, p := range packed {
+		c.Manifest, c.Archive = p.Manifest, filepath.Join(filepath.Dir(p.Path), p.Manifest.Archive)
+		all = append(all, c)
+	}
+	return all
+}
+
+// load reads the manifest of a packed agent.
+func load(path string) (pack.Agent, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // whoever deploys names it
 	if err != nil {
-		return c, err
+		return pack.Agent{}, err
 	}
-	if c.Manifest, err = deploy.Decode(data); err != nil {
-		return c, err
+	m, err := deploy.Decode(data)
+	return pack.Agent{Path: path, Manifest: m}, err
+}
+
+// packAgents packs the agents in a folder. Their mistakes are told as everywhere else.
+func packAgents(ctx context.Context, dir string, options pack.Options, stderr io.Writer) ([]pack.Agent, error) {
+	fmt.Fprintf(stderr, "packing %s\n", dir)
+	result, diags, err := pack.Pack(ctx, dir, options)
+	if wd, err := os.Getwd(); err == nil {
+		diags = diags.Relative(wd)
 	}
-	c.Archive = filepath.Join(filepath.Dir(manifest), c.Manifest.Archive)
-	return c, nil
+	fmt.Fprint(stderr, diags)
+	if err == nil && diags.HasErrors() {
+		err = fmt.Errorf("the agent in %s has mistakes and was not packed", dir)
+	}
+	return result.Agents, err
 }
 
 // reader reads settings from the context of an app and keeps the first fault.
@@ -132,7 +171,7 @@ func (r *reader) number(name string) int {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	r.fail(name, err)
-	return int(n) //nolint:gosec // 31 bits
+	return int(n)
 }
 
 // variables returns a setting that holds variables.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/test/need"
 )
 
@@ -39,7 +40,7 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 14,
 		"ApiGateway::Resource": 14, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 7, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "IAM::Policy": 10, "IAM::Role": 10,
+		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "IAM::Policy": 10, "IAM::Role": 10,
 		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 7, "Lambda::Permission": 3, "Lambda::Version": 2,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
@@ -169,7 +170,7 @@ func sorted(words string) string {
 func TestTurns(t *testing.T) {
 	tmpl := load(t, agent)
 	m := tmpl.of("AWS::StepFunctions::StateMachine")["Turns"]
-	differ(t, "definition", any(definition), m.at("DefinitionString"))
+	differ(t, "definition", any(sfnturn.Definition), m.at("DefinitionString"))
 	differ(t, "type", any("STANDARD"), m.at("StateMachineType"))
 	differ(t, "functions", any(map[string]any{"StepFunctionArn": "<stepCurrentVersion>", "AwaitFunctionArn": "<awaitCurrentVersion>"}), m.at("DefinitionSubstitutions"))
 	differ(t, "log", any(map[string]any{
@@ -208,7 +209,7 @@ func TestWakes(t *testing.T) {
 	differ(t, "queue", any(map[string]any{"MessageRetentionPeriod": 1209600.0, "SqsManagedSseEnabled": true}), tmpl.of("AWS::SQS::Queue")["Dead"].at())
 }
 
-// TestAlarms: every alarm, with what it adds up over five minutes.
+// TestAlarms: every alarm, with what it looks at for five minutes.
 func TestAlarms(t *testing.T) {
 	metric := func(m map[string]any) string {
 		dimensions := ""
@@ -221,29 +222,33 @@ func TestAlarms(t *testing.T) {
 	got := map[string]string{}
 	for name, e := range load(t, agent).of("AWS::CloudWatch::Alarm") {
 		what := fmt.Sprint(e.at("Statistic"), " ", e.at("Period"), " ", metric(e.at().(map[string]any)))
-		if list, ok := e.at("Metrics").([]any); ok {
-			var parts []string
-			for _, one := range list {
-				if stat, ok := one.(map[string]any)["MetricStat"].(map[string]any); ok {
-					parts = append(parts, fmt.Sprint(stat["Stat"], " ", stat["Period"], " ", metric(stat["Metric"].(map[string]any))))
-				} else {
-					parts = append(parts, fmt.Sprint(one.(map[string]any)["Expression"]))
-				}
-			}
-			what = strings.Join(parts, ", ")
-		}
 		got[name] = fmt.Sprint(e.at("ComparisonOperator"), " ", e.at("Threshold"), " of ", what, ", ", e.at("TreatMissingData"))
 	}
 	at := "GreaterThanOrEqualToThreshold "
 	differ(t, "alarms", map[string]string{
-		"TurnsFailedAlarm":      at + "1 of Sum 300 bdk TurnsFailed pr-approver, notBreaching",
-		"ExecutionsFailedAlarm": at + "1 of FILL(m0,0)+FILL(m1,0), Sum 300 AWS/States ExecutionsFailed <Turns>, Sum 300 AWS/States ExecutionsTimedOut <Turns>, notBreaching",
-		"SweepErrorsAlarm":      at + "3 of Sum 300 AWS/Lambda Errors <sweep>, notBreaching",
-		"IteratorAgeAlarm":      at + "1.8e+06 of Maximum 300 AWS/Lambda IteratorAge <purge>, notBreaching",
-		"DeadLettersAlarm":      at + "1 of Maximum 300 AWS/SQS ApproximateNumberOfMessagesVisible <Dead.QueueName>, notBreaching",
-		"ThrottlesAlarm":        at + "1 of FILL(m0,0)+FILL(m1,0)+FILL(m2,0), Sum 300 AWS/Lambda Throttles <sessions>, Sum 300 AWS/Lambda Throttles <step>, Sum 300 AWS/Lambda Throttles <stream>, notBreaching",
-		"ServerErrorsAlarm":     at + "1 of Sum 300 AWS/ApiGateway 5XXError bdk-pr-approver <ApiDeploymentStageprapprover>, notBreaching",
+		"TurnsFailedAlarm":       at + "1 of Sum 300 bdk TurnsFailed pr-approver, notBreaching",
+		"ExecutionsFailedAlarm":  at + "1 of Sum 300 AWS/States ExecutionsFailed <Turns>, notBreaching",
+		"SweepErrorsAlarm":       at + "3 of Sum 300 AWS/Lambda Errors <sweep>, notBreaching",
+		"IteratorAgeAlarm":       at + "1.8e+06 of Maximum 300 AWS/Lambda IteratorAge <purge>, notBreaching",
+		"DeadLettersAlarm":       at + "1 of Maximum 300 AWS/SQS ApproximateNumberOfMessagesVisible <Dead.QueueName>, notBreaching",
+		"ThrottlessessionsAlarm": at + "1 of Sum 300 AWS/Lambda Throttles <sessions>, notBreaching",
+		"ThrottlesstepAlarm":     at + "1 of Sum 300 AWS/Lambda Throttles <step>, notBreaching",
+		"ThrottlesstreamAlarm":   at + "1 of Sum 300 AWS/Lambda Throttles <stream>, notBreaching",
+		"ServerErrorsAlarm":      at + "1 of Sum 300 AWS/ApiGateway 5XXError bdk-pr-approver <ApiDeploymentStageprapprover>, notBreaching",
 	}, got)
+}
+
+// TestDashboard: what alarms look at is shown, and what is worth knowing otherwise.
+func TestDashboard(t *testing.T) {
+	body := fmt.Sprint(load(t, agent).of("AWS::CloudWatch::Dashboard")["Dashboard"].at("DashboardBody"))
+	for _, name := range []string{
+		"TurnsFailed", "ExecutionsFailed", "Errors", "IteratorAge", "ApproximateNumberOfMessagesVisible", "Throttles",
+		"5XXError", "Turns", "TurnTime", "Latency", "ModelCalls", "InputTokens", "OutputTokens",
+	} {
+		if !strings.Contains(body, `"`+name+`"`) {
+			t.Errorf("the dashboard does not show %s", name)
+		}
+	}
 }
 
 // TestSwitches: what the configuration of a deployment can change.
@@ -278,7 +283,7 @@ func TestSwitches(t *testing.T) {
 	for _, e := range tmpl.of("AWS::SNS::Subscription") {
 		differ(t, "subscription", any(map[string]any{"Endpoint": "ops@example.com", "Protocol": "email", "TopicArn": "<Alarms>"}), e.at())
 	}
-	if len(told) != 7 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
+	if len(told) != 9 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
 		t.Errorf("%d alarms, %d subscriptions", len(told), len(tmpl.of("AWS::SNS::Subscription")))
 	}
 }

@@ -20,11 +20,18 @@ import (
 
 // The tests of this package are not parallel: constructs live in one process that is asked one thing at a time.
 
+// asProgram is the variable that makes this program be what cdk.json names.
+const asProgram = "INFRA_TEST_MAIN"
+
 func TestMain(m *testing.M) {
-	os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20") // a box of ten lines
+	if os.Getenv(asProgram) != "" {
+		os.Exit(infra.Main())
+	}
 	code := m.Run()
 	jsii.Close()
-	os.RemoveAll(world.dir)
+	if err := os.RemoveAll(world.dir); err != nil {
+		code = 1
+	}
 	os.Exit(code)
 }
 
@@ -43,16 +50,13 @@ func config(dir, slug string) infra.Config {
 			Version: deploy.Version, Slug: slug, Architecture: "arm64", Models: []string{"bedrock:us.anthropic.claude-x", "openai:y"},
 			Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
 		},
-		Archive: filepath.Join(dir, "bootstrap.zip"), Definition: definition,
+		Archive: filepath.Join(dir, "bootstrap.zip"),
 	}
 }
 
-// definition stands in for the machine of package sfnturn.
-const definition = `{"StartAt":"Step","States":{"Step":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Parameters":{"FunctionName":"${StepFunctionArn}","Payload.$":"$"},"TimeoutSeconds":960,"Next":"Await"},"Await":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","TimeoutSeconds":604800,"Parameters":{"FunctionName":"${AwaitFunctionArn}","Payload":{"token.$":"$$.Task.Token"}},"End":true}}}`
-
 // other is an agent for which everything is set that can be set.
 func other(dir string) infra.Config {
-	c := config(dir, "other_agent")
+	c := config(dir, full)
 	c.Manifest.Architecture, c.Manifest.Model = "amd64", "scripted:model.yaml"
 	c.Variables = map[string]string{"LEVEL": "debug"}
 	c.Buffered, c.Destroy, c.NoLogRole, c.MaxStreams, c.Email = true, true, true, 5, "ops@example.com"
@@ -97,20 +101,25 @@ func synth(dir string, prepare func(awscdk.Stack), configs ...infra.Config) (las
 func describe(t *testing.T) {
 	t.Helper()
 	need.Tool(t, "node")
-	world.once.Do(func() {
-		if world.dir, world.err = os.MkdirTemp("", "infra"); world.err != nil {
-			return
-		}
-		empty := []byte("PK\x05\x06" + strings.Repeat("\x00", 18))
-		if world.err = os.WriteFile(filepath.Join(world.dir, "bootstrap.zip"), empty, 0o600); world.err != nil {
-			return
-		}
-		world.nag, world.err = synth(filepath.Join(world.dir, "out"), nag, config(world.dir, "pr-approver"), other(world.dir), config(world.dir, "nagged"))
-	})
+	world.once.Do(func() { world.err = makeWorld() })
 	if world.err != nil {
 		t.Fatal(world.err)
 	}
 }
+
+func makeWorld() (err error) {
+	if world.dir, err = os.MkdirTemp("", "infra"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(world.dir, "bootstrap.zip"), emptyZip(), 0o600); err != nil {
+		return err
+	}
+	all := []infra.Config{config(world.dir, agent), other(world.dir), config(world.dir, "nagged")}
+	world.nag, err = synth(filepath.Join(world.dir, "out"), nag, all...)
+	return err
+}
+
+func emptyZip() []byte { return []byte("PK\x05\x06" + strings.Repeat("\x00", 18)) }
 
 // template is what CloudFormation is given.
 type template struct {

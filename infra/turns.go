@@ -6,6 +6,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
 // addTurns adds the state machine that runs turns. It calls published versions of its functions, so that a deployment does not
@@ -18,7 +19,7 @@ func (s *stack) addTurns() {
 	role.AddToPrincipalPolicy(allow([]string{"lambda:InvokeFunction"}, *step.FunctionArn()+":*", *await.FunctionArn()+":*"))
 	s.machine = awsstepfunctions.NewStateMachine(s.Stack, jsii.String("Turns"), &awsstepfunctions.StateMachineProps{
 		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
-		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&s.Definition),
+		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(jsii.String(sfnturn.Definition)),
 		DefinitionSubstitutions: &map[string]*string{
 			"StepFunctionArn": step.CurrentVersion().FunctionArn(), "AwaitFunctionArn": await.CurrentVersion().FunctionArn(),
 		},

@@ -1,8 +1,6 @@
 package infra
 
 import (
-	"fmt"
-
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
@@ -10,6 +8,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/telemetry"
 )
 
 // period is how long the values of a metric are put together, in seconds.
@@ -19,39 +18,29 @@ const period = 300
 type alarm struct {
 	id, what  string
 	threshold int
-	metrics   []awscloudwatch.IMetric // added up
+	metric    awscloudwatch.IMetric
 }
 
-// watch adds alarms, and a dashboard that shows what they look at. Every metric of an alarm has its price, so an alarm has no
-// more than it takes: a function that fails shows as a failed execution, an answer of 5xx or an old stream.
+// watch adds alarms, and a dashboard that shows what they look at. Every alarm has its price, so there is none for what others
+// show: a function that fails shows as failed turns, an answer of 5xx or an old stream.
 func (s *stack) watch() {
-	step := s.functions[deploy.Step]
-	failed := awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("bdk"), MetricName: jsii.String("TurnsFailed"), Label: jsii.String("turns failed"),
-		DimensionsMap: &map[string]*string{"slug": &s.Manifest.Slug}, Statistic: awscloudwatch.Stats_SUM(), Period: seconds(period),
-	})
 	alarms := []alarm{
-		{"TurnsFailed", "turns failed", 1, []awscloudwatch.IMetric{failed}},
-		{"ExecutionsFailed", "executions of the state machine failed or timed out: their turns have no end in the log", 1, []awscloudwatch.IMetric{
-			s.machine.MetricFailed(sum()), s.machine.MetricTimedOut(sum()),
-		}},
-		{"SweepErrors", "the sweep function fails: turns that were accepted may not be started", 3, []awscloudwatch.IMetric{
-			s.functions[deploy.Sweep].MetricErrors(sum()),
-		}},
-		{"IteratorAge", "the purge function is behind by more than 30 minutes", 30 * 60 * 1000, []awscloudwatch.IMetric{
-			s.functions[deploy.Purge].Metric(jsii.String("IteratorAge"), &awscloudwatch.MetricOptions{
-				Statistic: awscloudwatch.Stats_MAXIMUM(), Period: seconds(period),
-			}),
-		}},
-		{"DeadLetters", "something was given up: see the queue", 1, []awscloudwatch.IMetric{
-			s.dead.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{Period: seconds(period)}),
-		}},
-		{"Throttles", "more functions would run at once than the account allows", 1, []awscloudwatch.IMetric{
-			s.functions[deploy.Sessions].MetricThrottles(sum()), step.MetricThrottles(sum()), s.functions[deploy.Stream].MetricThrottles(sum()),
-		}},
-		{"ServerErrors", "the API answered 5xx", 1, []awscloudwatch.IMetric{
-			s.api.DeploymentStage().MetricServerError(sum()),
-		}},
+		{"TurnsFailed", "turns failed", 1, s.metric(telemetry.TurnsFailed, awscloudwatch.Stats_SUM())},
+		{"ExecutionsFailed", "executions of the state machine failed: they could not end their turns", 1, s.machine.MetricFailed(sum())},
+		{"SweepErrors", "the sweep function fails: turns that were accepted may not be started", 3, s.functions[deploy.Sweep].MetricErrors(sum())},
+		{"IteratorAge", "the purge function is behind by more than 30 minutes", 30 * 60 * 1000, s.functions[deploy.Purge].Metric(
+			jsii.String("IteratorAge"), &awscloudwatch.MetricOptions{Statistic: awscloudwatch.Stats_MAXIMUM(), Period: seconds(period)},
+		)},
+		{"DeadLetters", "something was given up: see the queue", 1, s.dead.MetricApproximateNumberOfMessagesVisible(
+			&awscloudwatch.MetricOptions{Period: seconds(period)},
+		)},
+		{"ServerErrors", "the API answered 5xx", 1, s.api.DeploymentStage().MetricServerError(sum())},
+	}
+	for _, name := range []string{deploy.Sessions, deploy.Step, deploy.Stream} {
+		alarms = append(alarms, alarm{
+			"Throttles_" + name, "the " + name + " function would run more often at once than the account allows", 1,
+			s.functions[name].MetricThrottles(sum()),
+		})
 	}
 	var action awscloudwatch.IAlarmAction
 	if s.Email != "" {
@@ -68,28 +57,21 @@ func (s *stack) watch() {
 	s.addDashboard(alarms)
 }
 
+// metric returns one that the functions log.
+func (s *stack) metric(name string, statistic *string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String(telemetry.Namespace), MetricName: &name, Statistic: statistic, Period: seconds(period),
+		DimensionsMap: &map[string]*string{telemetry.SlugKey: &s.Manifest.Slug},
+	})
+}
+
 func sum() *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: awscloudwatch.Stats_SUM(), Period: seconds(period)}
 }
 
 func (s *stack) addAlarm(a alarm) awscloudwatch.Alarm {
-	metric := a.metrics[0]
-	if len(a.metrics) > 1 {
-		using, expression := map[string]awscloudwatch.IMetric{}, ""
-		for i, m := range a.metrics {
-			id := fmt.Sprint("m", i)
-			using[id] = m
-			if i > 0 {
-				expression += "+"
-			}
-			expression += "FILL(" + id + ",0)"
-		}
-		metric = awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: &expression, UsingMetrics: &using, Label: &a.id, Period: seconds(period),
-		})
-	}
 	return awscloudwatch.NewAlarm(s.Stack, jsii.String(a.id+"Alarm"), &awscloudwatch.AlarmProps{
-		AlarmDescription: jsii.String(s.Manifest.Slug + ": " + a.what), Metric: metric,
+		AlarmDescription: jsii.String(s.Manifest.Slug + ": " + a.what), Metric: a.metric,
 		Threshold: number(a.threshold), EvaluationPeriods: number(1),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
@@ -101,14 +83,16 @@ func (s *stack) addDashboard(alarms []alarm) {
 	graph := func(title string, metrics ...awscloudwatch.IMetric) awscloudwatch.IWidget {
 		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: &title, Width: number(8), Left: &metrics})
 	}
-	stage := s.api.DeploymentStage()
+	stage, added := s.api.DeploymentStage(), awscloudwatch.Stats_SUM()
 	widgets := []awscloudwatch.IWidget{
 		graph("requests", stage.MetricCount(sum()), stage.MetricClientError(sum()), stage.MetricServerError(sum())),
-		graph("turns", s.machine.MetricStarted(sum()), s.machine.MetricSucceeded(sum()), s.machine.MetricFailed(sum())),
-		graph("duration of steps", s.functions[deploy.Step].MetricDuration(nil)),
+		graph("turns", s.metric(telemetry.Turns, added), s.metric(telemetry.TurnsFailed, added), s.metric(telemetry.ModelCalls, added)),
+		graph("milliseconds of turns", s.metric(telemetry.TurnTime, jsii.String("p50")), s.metric(telemetry.TurnTime, jsii.String("p95"))),
+		graph("milliseconds of requests", s.metric(telemetry.Latency, jsii.String("p50")), s.metric(telemetry.Latency, jsii.String("p95"))),
+		graph("tokens", s.metric(telemetry.InputTokens, added), s.metric(telemetry.OutputTokens, added)),
 	}
 	for _, a := range alarms {
-		widgets = append(widgets, graph(a.id, a.metrics...))
+		widgets = append(widgets, graph(a.id, a.metric))
 	}
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
 		DashboardName: s.StackName(), Widgets: &[]*[]awscloudwatch.IWidget{&widgets},

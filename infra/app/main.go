@@ -1,4 +1,4 @@
-// The CDK program of this repository: cdk.json names it.
+// Command app is the CDK program of this repository: cdk.json names it.
 package main
 
 import (

@@ -1,0 +1,25 @@
+package infra
+
+import (
+	"context"
+	"io"
+	"strings"
+)
+
+// Read returns the configurations that settings ask for. What it says goes to stderr.
+func Read(ctx context.Context, settings map[string]any, stderr io.Writer) ([]Config, error) {
+	return read(ctx, func(name *string) any { return settings[*name] }, stderr)
+}
+
+// Bedrock returns what an agent may call at Bedrock, a line for each statement.
+func Bedrock(c Config, partition, place string) []string {
+	var all []string
+	for _, m := range bedrock(modelIDs(c), partition, place) {
+		line := strings.Join(m.arns, " ")
+		if m.profile != "" {
+			line += " through " + m.profile
+		}
+		all = append(all, line)
+	}
+	return all
+}

@@ -1,0 +1,174 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/bdk-lambda/bdk/infra"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/test/need"
+)
+
+// manifest writes a manifest and returns its path.
+func manifest(t *testing.T, m deploy.Manifest) string {
+	t.Helper()
+	dir := t.TempDir()
+	m.Archive = "bootstrap.zip"
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"manifest.json": data, m.Archive: emptyZip()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "manifest.json")
+}
+
+// TestSettings: the context becomes the configuration, whether it comes from the command line as text or from cdk.json.
+func TestSettings(t *testing.T) {
+	m := config("", agent).Manifest
+	path := manifest(t, m)
+	m.Archive = "bootstrap.zip"
+	base := infra.Config{Manifest: m, Archive: filepath.Join(filepath.Dir(path), "bootstrap.zip")}
+	with := func(change func(*infra.Config)) infra.Config {
+		c := base
+		change(&c)
+		return c
+	}
+	for name, tc := range map[string]struct {
+		settings map[string]any
+		want     infra.Config
+		fault    string // part of the error
+	}{
+		"nothing":             {want: base},
+		"everything as it is": {settings: map[string]any{"streaming": "true", "retain": "true", "logRole": "true", "env": ""}, want: base},
+		"no streaming":        {settings: map[string]any{"streaming": "false"}, want: with(func(c *infra.Config) { c.Buffered = true })},
+		"nothing stays":       {settings: map[string]any{"retain": false}, want: with(func(c *infra.Config) { c.Destroy = true })},
+		"a role for logs":     {settings: map[string]any{"logRole": "0"}, want: with(func(c *infra.Config) { c.NoLogRole = true })},
+		"streams":             {settings: map[string]any{"maxStreams": 20.0}, want: with(func(c *infra.Config) { c.MaxStreams = 20 })},
+		"alarms":              {settings: map[string]any{"alarmEmail": "a@b.c"}, want: with(func(c *infra.Config) { c.Email = "a@b.c" })},
+		"variables as a list": {settings: map[string]any{"env": "A=1,B=x=y"}, want: with(func(c *infra.Config) { c.Variables = map[string]string{"A": "1", "B": "x=y"} })},
+		"variables as JSON":   {settings: map[string]any{"env": ` {"A":"1,2"}`}, want: with(func(c *infra.Config) { c.Variables = map[string]string{"A": "1,2"} })},
+		"variables in cdk.json": {
+			settings: map[string]any{"env": map[string]any{"A": "1"}},
+			want:     with(func(c *infra.Config) { c.Variables = map[string]string{"A": "1"} }),
+		},
+		"a switch that is none":       {settings: map[string]any{"retain": "never"}, fault: `the setting retain (-c retain=…): strconv.ParseBool: parsing "never"`},
+		"streams below zero":          {settings: map[string]any{"maxStreams": "-1"}, fault: "the setting maxStreams"},
+		"a variable without a value":  {settings: map[string]any{"env": "A"}, fault: `the setting env (-c env=…): "A" is not NAME=VALUE`},
+		"a variable without a name":   {settings: map[string]any{"env": "=x"}, fault: `"=x" is not NAME=VALUE`},
+		"variables that are numbers":  {settings: map[string]any{"env": `{"A":1}`}, fault: "the setting env"},
+		"an address that is a list":   {settings: map[string]any{"alarmEmail": []any{"a"}}, fault: "the setting alarmEmail (-c alarmEmail=…): it must be text"},
+		"a manifest that is not here": {settings: map[string]any{"manifest": "no/manifest.json"}, fault: "no/manifest.json"},
+		"no agent":                    {settings: map[string]any{"manifest": ""}, fault: "which agent? Name its folder with -c agent=FOLDER"},
+	} {
+		settings := map[string]any{"manifest": path}
+		maps.Copy(settings, tc.settings)
+		got, err := infra.Read(t.Context(), settings, io.Discard)
+		switch {
+		case tc.fault != "":
+			if err == nil || !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("%s: got %v; want %q in it", name, err, tc.fault)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		default:
+			differ(t, name, "", cmp.Diff([]infra.Config{tc.want}, got, cmpopts.EquateEmpty()))
+		}
+	}
+}
+
+// TestRefused: what cannot become a working deployment is said before anything is made.
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*infra.Config)
+		want   string
+	}{
+		"a function of another release": {func(c *infra.Config) {
+			c.Manifest.Functions = append(c.Manifest.Functions, deploy.Function{Name: "dream"})
+		}, `a function "dream", which this infrastructure does not know`},
+		"a function too few":          {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
+		"a variable of our own":       {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
+		"a variable of Lambda's":      {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
+		"a variable of one letter":    {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
+		"where Lambda keeps handlers": {func(c *infra.Config) { c.Variables = map[string]string{"_HANDLER": "x"} }, `"_HANDLER" cannot name a variable`},
+	} {
+		c := config("", agent)
+		tc.change(&c)
+		if _, err := infra.NewStack(nil, c); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v; want %q in it", name, err, tc.want)
+		}
+	}
+}
+
+// TestFault: what the CDK says is told without the places in its own code where it says it.
+func TestFault(t *testing.T) {
+	for _, panicked := range []any{"Error: no such asset\n    at new Asset (/x/y.js:1:2)\n    at z", errors.New("Error: no such asset\n    at q")} {
+		if got, want := infra.Fault(panicked).Error(), "describing the stack: Error: no such asset"; got != want {
+			t.Errorf("got %q; want %q", got, want)
+		}
+	}
+}
+
+// TestProgram: the command line of the CDK makes an assembly without a network, and a fault is told in a line.
+func TestProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	need.Tool(t, "node")
+	cdk, err := filepath.Glob("../.tools/aws-cdk@*/node_modules/.bin/cdk")
+	if err != nil || len(cdk) == 0 {
+		need.Missing(t, "the command line of the CDK is not installed")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synth := func(out string, settings ...string) (string, error) {
+		args := append([]string{strings.TrimPrefix(cdk[0], "../"), "synth", "--quiet", "--no-notices", "--app", self, "--output", out}, settings...)
+		if exec.CommandContext(t.Context(), "unshare", "-rn", "true").Run() == nil {
+			args = append([]string{"unshare", "-rn"}, args...) // a machine without a network
+		}
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir = ".." // cdk.json is there
+		cmd.Env = append(os.Environ(), asProgram+"=1", "CDK_DISABLE_CLI_TELEMETRY=true", "CDK_HOME="+t.TempDir())
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	out := t.TempDir()
+	if said, err := synth(out, "-c", "manifest="+manifest(t, config("", agent).Manifest)); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if _, err := os.Stat(filepath.Join(out, "bdk-pr-approver.template.json")); err != nil {
+		t.Error(err)
+	}
+	said, err := synth(t.TempDir())
+	if err == nil || !strings.Contains(said, "bdk: which agent?") || strings.Contains(said, "goroutine ") {
+		t.Errorf("without an agent: %v\n%s", err, said)
+	}
+}
+
+// TestMistakesOfAuthors: an agent with mistakes is not packed, and its author is told as everywhere else.
+func TestMistakesOfAuthors(t *testing.T) {
+	var said strings.Builder
+	dir := t.TempDir()
+	_, err := infra.Read(t.Context(), map[string]any{"agent": dir}, &said)
+	if err == nil || !strings.Contains(err.Error(), "has mistakes and was not packed") || !strings.Contains(said.String(), "error[BDK") {
+		t.Errorf("got %v\n%s", err, said.String())
+	}
+	if _, err := infra.Read(t.Context(), map[string]any{"agent": dir, "arch": "mips"}, io.Discard); err == nil || !strings.Contains(err.Error(), "mips") {
+		t.Errorf("an architecture that there is not: %v", err)
+	}
+}
