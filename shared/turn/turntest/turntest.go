@@ -18,6 +18,8 @@ type Harness struct {
 	NewTurn func(t *testing.T) turn.Ref
 	// End records the end of a turn, as Step does before it returns turn.Done.
 	End func(ctx context.Context, ref turn.Ref) error
+	// Detached says that steps run where Stop cannot reach them: their contexts do not end, the log stops them.
+	Detached bool
 }
 
 // Run runs the suite. newHarness is called for each case.
@@ -100,10 +102,13 @@ func found(t *testing.T, h Harness) {
 }
 
 func stopped(t *testing.T, h Harness) {
-	began, ended := make(chan struct{}), make(chan struct{})
+	began, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r := h.Run(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		close(began)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-release:
+		}
 		close(ended)
 		return turn.Done, h.End(context.WithoutCancel(ctx), ref)
 	})
@@ -113,7 +118,13 @@ func stopped(t *testing.T, h Harness) {
 	if err := r.Stop(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
+	if h.Detached {
+		close(release)
+	}
 	<-ended
+	if err := r.Stop(t.Context(), ref); err != nil {
+		t.Errorf("stopping a turn again: %v", err)
+	}
 }
 
 func apart(t *testing.T, h Harness) {

@@ -1,0 +1,72 @@
+package sfnturn
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/bdk-lambda/bdk/shared/turn"
+)
+
+// Await is the outcome of a step whose turn goes on once calls are decided: [StepOutput] names them.
+const Await turn.Outcome = "await"
+
+// StepInput is what the step function is called with: to work on a turn, or to fail it if Error is there.
+type StepInput struct {
+	turn.Ref
+
+	Error *Failure `json:"error,omitempty"`
+}
+
+// Failure is why the state machine gave up, in its own form.
+type Failure struct {
+	Error string `json:"Error"`
+	Cause string `json:"Cause"` // for a function that returned an error: a JSON object
+}
+
+// Message returns what to tell the user, at most about a kilobyte.
+func (f Failure) Message() string {
+	const maxReason = 1000
+	var returned struct {
+		Message string `json:"errorMessage"`
+	}
+	reason := f.Cause
+	if json.Unmarshal([]byte(f.Cause), &returned) == nil && returned.Message != "" {
+		reason = returned.Message
+	}
+	if reason == "" {
+		reason = f.Error
+	}
+	if len(reason) > maxReason {
+		reason = reason[:maxReason] + "…"
+	}
+	return "the turn could not be finished: " + strings.ToValidUTF8(reason, "")
+}
+
+// StepOutput is what the step function answers.
+type StepOutput struct {
+	Outcome turn.Outcome
+	Calls   []string // ids of the calls to wait for, if the outcome is Await
+}
+
+// MarshalJSON writes {"outcome": …, "calls": […]}.
+func (o StepOutput) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Outcome turn.Outcome `json:"outcome"`
+		Calls   []string     `json:"calls"`
+	}{o.Outcome, append([]string{}, o.Calls...)})
+}
+
+// AwaitInput is what the await function is called with: a call of a turn, and the token that ends the wait for it.
+type AwaitInput struct {
+	turn.Ref
+
+	CallID string `json:"callId"`
+	Token  string `json:"token"` // a secret: whoever has it can resume the turn
+}
+
+// input returns what an execution begins with. It is the same whenever it is made: that is how a repeated start is told from
+// another one of the same name.
+func input(ref turn.Ref) string {
+	b, _ := json.Marshal(ref) //nolint:errchkjson // strings only
+	return string(b)
+}

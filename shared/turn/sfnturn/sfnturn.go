@@ -1,0 +1,107 @@
+// Package sfnturn runs turns on AWS Step Functions: every turn is an execution, named after it, of the state machine that
+// [Definition] describes.
+//
+// The machine calls the step function until the turn is done. It knows ids only: what happened is in the session's log, so
+// an execution that was started twice, repeated a step, or was redriven by hand, does no harm. Stopping an execution does not
+// stop the function that is running for it; that one stops at the fence in the log.
+//
+// A turn whose execution could not be started, or ended without it, is found by the [Sweeper].
+package sfnturn
+
+import (
+	"context"
+	_ "embed" // of the definition
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/bdk-lambda/bdk/shared/internal/awsx"
+	"github.com/bdk-lambda/bdk/shared/turn"
+)
+
+// Definition is the state machine in Amazon States Language. ${StepFunctionArn} and ${AwaitFunctionArn} stand for the functions
+// it calls: the first takes a [StepInput] and answers with a [StepOutput], the second takes an [AwaitInput]. The machine must be
+// of type STANDARD.
+//
+//go:embed machine.asl.json
+var Definition string
+
+// NewClient returns a client for requests that somebody waits for: a call is made up to three times, and none takes longer
+// than three seconds. Options are applied last.
+//
+// The client has no quota of repetitions: that of the SDK is refilled by successes only, but an execution that exists
+// already is an everyday answer.
+func NewClient(cfg aws.Config, options ...func(*sfn.Options)) *sfn.Client {
+	brisk := func(o *sfn.Options) {
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts, r.MaxBackoff, r.RateLimiter = 3, 500*time.Millisecond, ratelimit.None
+		})
+		if c, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = c.WithTimeout(3 * time.Second)
+		}
+	}
+	return sfn.NewFromConfig(cfg, append([]func(*sfn.Options){brisk}, options...)...)
+}
+
+// Runner is a [turn.Runner] on a state machine, made by [New]. It is safe for concurrent use.
+type Runner struct {
+	client  *sfn.Client
+	machine string
+}
+
+var _ turn.Runner = (*Runner)(nil)
+
+// New returns a runner on the state machine with the given ARN.
+func New(client *sfn.Client, machineARN string) *Runner { return &Runner{client, machineARN} }
+
+// Start implements [turn.Runner] with one request. A turn that has run already is not run again.
+func (r *Runner) Start(ctx context.Context, ref turn.Ref) error {
+	_, err := r.start(ctx, ref)
+	return err
+}
+
+// start reports whether the turn had an execution that has ended. While it runs, starting it again has no effect and shows
+// no difference.
+func (r *Runner) start(ctx context.Context, ref turn.Ref) (existed bool, err error) {
+	_, err = r.client.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &r.machine, Name: &ref.TurnID, Input: aws.String(input(ref)),
+	})
+	if _, ok := errors.AsType[*types.ExecutionAlreadyExists](err); ok {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("starting turn %s: %w", ref.TurnID, awsx.Fault(ctx, err))
+	}
+	return false, nil
+}
+
+// Stop implements [turn.Runner] with one request. A step that is running goes on until it meets the end of the turn in the log.
+func (r *Runner) Stop(ctx context.Context, ref turn.Ref) error {
+	arn, err := r.execution(ref)
+	if err != nil {
+		return err
+	}
+	_, err = r.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &arn})
+	if _, ok := errors.AsType[*types.ExecutionDoesNotExist](err); ok || err == nil {
+		return nil
+	}
+	return fmt.Errorf("stopping turn %s: %w", ref.TurnID, awsx.Fault(ctx, err))
+}
+
+// execution returns the ARN of a turn's execution, which does not depend on the machine's version or alias.
+func (r *Runner) execution(ref turn.Ref) (string, error) {
+	parts := strings.Split(r.machine, ":")
+	if len(parts) < 7 || parts[5] != "stateMachine" {
+		return "", fmt.Errorf("%q is not the ARN of a state machine", r.machine)
+	}
+	parts[5] = "execution"
+	return strings.Join(append(parts[:7], ref.TurnID), ":"), nil
+}
