@@ -92,6 +92,10 @@ func NewStack(app awscdk.App, c Config) (awscdk.Stack, error) {
 
 // check finds what the service would refuse in the middle of a deployment.
 func check(c Config) error {
+	const longest = 128 // name of a stack, and of a stage
+	if len(StackName(c.Manifest.Slug)) > longest {
+		return fmt.Errorf("the agent's name %q is too long: CloudFormation has room for %d characters, bdk- included", c.Manifest.Slug, longest)
+	}
 	known := map[string]bool{}
 	for _, f := range c.Manifest.Functions {
 		if _, ok := access()[f.Name]; !ok {

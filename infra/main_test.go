@@ -100,6 +100,7 @@ func TestRefused(t *testing.T) {
 			c.Manifest.Functions = append(c.Manifest.Functions, deploy.Function{Name: "dream"})
 		}, `a function "dream", which this infrastructure does not know`},
 		"a function too few":          {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
+		"a name that is too long":     {func(c *infra.Config) { c.Manifest.Slug = strings.Repeat("x", 125) }, "is too long"},
 		"a variable of our own":       {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
 		"a variable of Lambda's":      {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
 		"a variable of one letter":    {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
