@@ -23,3 +23,6 @@ func Bedrock(c Config, partition, place string) []string {
 	}
 	return all
 }
+
+// Fault returns what a panic of the CDK means.
+func Fault(panicked any) error { return fault(panicked) }

@@ -47,7 +47,7 @@ func Main() int {
 func run(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = Fault(p)
+			err = fault(p)
 		}
 	}()
 	app := awscdk.NewApp(nil)
@@ -64,8 +64,8 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// Fault returns what a panic of the CDK means. Nothing in CDK for Go returns an error.
-func Fault(panicked any) error {
+// fault returns what a panic of the CDK means. Nothing in CDK for Go returns an error.
+func fault(panicked any) error {
 	text := fmt.Sprint(panicked)
 	if e, ok := panicked.(error); ok {
 		text = e.Error()
