@@ -14,7 +14,7 @@ import (
 )
 
 // Main runs the command line of this process and returns its exit code: 0 for success, 1 for a failure, 2 for wrong usage
-// and 130 if it was interrupted, which is the normal end of serve and dev.
+// and 130 if it was interrupted, which is the normal end of serve, dev and logs.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,8 +32,8 @@ func Run(ctx context.Context, io *IO, args []string) int {
 func newRoot(io *IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bdk",
-		Short: "make, check, run and serve durable AI agents",
-		Long: "bdk makes, checks, runs and serves durable AI agents. An agent is a folder of small files; " +
+		Short: "make, check, run, serve and deploy durable AI agents",
+		Long: "bdk makes, checks, runs, serves and deploys durable AI agents. An agent is a folder of small files; " +
 			"`bdk init` writes one to start from.",
 		Example: "  bdk init my-agent --template pr-approver\n  cd my-agent && bdk dev",
 		Args:    knownCommand,
@@ -53,7 +53,7 @@ func newRoot(io *IO) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newInitCmd(io), newValidateCmd(io), newInfoCmd(io), newDevCmd(io),
-		newServeCmd(io), newRunCmd(io), newVersionCmd(io),
+		newServeCmd(io), newRunCmd(io), newPackCmd(io), newDeployCmd(io), newLogsCmd(io), newVersionCmd(io),
 	)
 	root.SetHelpCommand(newHelpCmd(io, root))
 	return root
@@ -71,7 +71,7 @@ func exitCode(ctx context.Context, io *IO, cmd *cobra.Command, err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(io.Err, "bdk: %v\nRun `%s --help` for how it is used.\n", err, cmd.CommandPath())
 		return 2
-	case ctx.Err() != nil && (cmd.Name() == "serve" || cmd.Name() == "dev"):
+	case ctx.Err() != nil && (cmd.Name() == "serve" || cmd.Name() == "dev" || cmd.Name() == "logs"):
 		return 0
 	case ctx.Err() != nil:
 		return 130

@@ -50,6 +50,8 @@ func TestScripts(t *testing.T) {
 	if err := json.Unmarshal(out, &caches); err != nil {
 		t.Fatal(err)
 	}
+	cloud := httptest.NewServer(http.HandlerFunc(fakeCloudWatch))
+	t.Cleanup(cloud.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -58,6 +60,8 @@ func TestScripts(t *testing.T) {
 			for key, value := range caches {
 				e.Setenv(key, value)
 			}
+			e.Setenv("AWS_ENDPOINT_URL", cloud.URL)
+			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			e.Setenv("CHECKOUT", checkout)
 			e.Setenv("GOPROXY", "off")
 			e.Setenv("GOWORK", "off")
@@ -127,6 +131,16 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "run --message hi --url here", want: []string{`--url "here"`, "http://"}},
 		{args: "run --message hi --url http://127.0.0.1 --dir x", want: []string{"--dir", "no meaning"}},
 		{args: "run what is it", want: []string{"bdk run --message 'what is it'"}},
+		{args: "pack --arch x86", want: []string{"--arch x86", "arm64 and amd64"}},
+		{args: "pack one two", want: []string{"one folder"}},
+		{args: "deploy --arch x86", want: []string{"--arch x86"}},
+		{args: "deploy --env A", want: []string{`--env "A"`, "NAME=VALUE"}},
+		{args: "deploy --context =b", want: []string{`--context "=b"`, "NAME=VALUE"}},
+		{args: "logs --agent a --dir b", want: []string{"named twice"}},
+		{args: "logs --agent a --url http://127.0.0.1", want: []string{"--url", "no meaning"}},
+		{args: "logs --url here", want: []string{`--url "here"`}},
+		{args: "logs --since yesterday", want: []string{"--since yesterday"}},
+		{args: "logs --since=-1m", want: []string{"--since -1m"}},
 		{args: "validate one --dir two", want: []string{`"one"`, "--dir"}},
 		{args: "info one two", want: []string{"one folder"}},
 		{args: "dev one two", want: []string{"one folder"}},

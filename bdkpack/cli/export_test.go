@@ -14,6 +14,11 @@ func Dev(ctx context.Context, io *IO, dir string, port int, build BuildFunc) err
 	return devRun(ctx, io, serving{dir: dir, host: "127.0.0.1", port: port, mode: "multi", dev: true}, build)
 }
 
+// Deploy runs `bdk deploy` with another checkout of bdk.
+func Deploy(ctx context.Context, io *IO, dir, checkout string, destroy bool, env ...string) error {
+	return deployRun(ctx, io, deployOptions{packing: packing{dir: dir, arch: "arm64"}, env: env, destroy: destroy}, checkout)
+}
+
 // StartProgress shows steps of a build until end is called.
 func StartProgress(io *IO) (show func(maingen.Progress), end func()) {
 	p := startProgress(io)

@@ -83,7 +83,8 @@ func initRun(_ context.Context, io *IO, opts initOptions) error {
 	explainModule(io, got)
 	bdk, dir := quoteArg(io.name()), quoteArg(opts.dir)
 	fmt.Fprintf(io.Out, "\nNext:\n  %s dev %s    # serve it and reload on change\n"+
-		"  %s run --dir %s --message \"Review pull request 42\"    # one turn in the terminal\n", bdk, dir, bdk, dir)
+		"  %s run --dir %s --message \"Review pull request 42\"    # one turn in the terminal\n"+
+		"  %s deploy %s    # the same on AWS\n", bdk, dir, bdk, dir, bdk, dir)
 	return nil
 }
 

@@ -112,15 +112,23 @@ func chooseAgent(slug string, program *maingen.Program) (string, error) {
 	return "", usagef("there is no agent %q; there are: %s", slug, strings.Join(slugs, ", "))
 }
 
-func runRemote(ctx context.Context, io *IO, opts runOptions) error {
-	u, err := url.Parse(opts.url)
+// server returns a client of the agent at a URL. Without a token it sends the one of the environment.
+func server(io *IO, address, token string) (*client.Client, error) {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return usagef("--url %q is not the URL of an agent, such as http://127.0.0.1:3000/my-agent", opts.url)
+		return nil, usagef("--url %q is not the URL of an agent, such as http://127.0.0.1:3000/my-agent", address)
 	}
-	if opts.token == "" {
-		opts.token = io.env(tokenEnv)
+	if token == "" {
+		token = io.env(tokenEnv)
 	}
-	c := client.New(opts.url, &client.Options{HTTP: io.HTTP, Clock: io.Clock, Token: opts.token})
+	return client.New(address, &client.Options{HTTP: io.HTTP, Clock: io.Clock, Token: token}), nil
+}
+
+func runRemote(ctx context.Context, io *IO, opts runOptions) error {
+	c, err := server(io, opts.url, opts.token)
+	if err != nil {
+		return err
+	}
 	session, err := c.Start(ctx, opts.message)
 	if err != nil {
 		return err

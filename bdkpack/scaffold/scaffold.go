@@ -1,6 +1,6 @@
-// Package scaffold writes a new agent: the files of a template and, unless it becomes part of a Go module that is there, a
-// go.mod that builds against a checkout of this repository, so that nothing has to be downloaded that the checkout has not
-// needed already.
+// Package scaffold writes a new agent: the files of a template, what deploys it to AWS and, unless it becomes part of a Go
+// module that is there, a go.mod that builds against a checkout of this repository, so that nothing has to be downloaded that
+// the checkout has not needed already.
 package scaffold
 
 import (
@@ -67,6 +67,9 @@ func Write(dir string, opts Options) (*Result, error) {
 	}
 	theirs, err := readCheckout(opts.Checkout)
 	if err != nil {
+		return nil, err
+	}
+	if err := theirs.addInfra(files); err != nil {
 		return nil, err
 	}
 	if !around.exists {

@@ -1,6 +1,7 @@
 package scaffold_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +49,7 @@ func TestAgentIsWrittenIntoANewOrEmptyFolder(t *testing.T) {
 			if diff := cmp.Diff(&scaffold.Result{Dir: dir, Slug: "My-agent", Module: "example.com/my-agent", GoMod: filepath.Join(dir, "go.mod")}, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			for _, name := range []string{"go.mod", "go.sum", "bot/agent.go", "bot/instructions.md"} {
+			for _, name := range []string{"go.mod", "go.sum", "bot/agent.go", "bot/instructions.md", "cdk.json", "infra/main.go"} {
 				if _, err := os.Stat(filepath.Join(dir, name)); err != nil || !slices.Contains(files, name) {
 					t.Errorf("%s is not written (%v) or not listed in %v", name, err, files)
 				}
@@ -76,6 +77,52 @@ func TestGoModNeedsNoNetwork(t *testing.T) {
 		if !strings.Contains(string(out), want+"\n") {
 			t.Errorf("the agent does not depend on %s", want)
 		}
+	}
+}
+
+func TestCDKHasTheSettingsOfTheCheckout(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "agent")
+	if _, err := scaffold.Write(dir, options(t)); err != nil {
+		t.Fatal(err)
+	}
+	read := func(dir string) map[string]any {
+		data, err := os.ReadFile(filepath.Join(dir, "cdk.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var settings map[string]any
+		if err := json.Unmarshal(data, &settings); err != nil {
+			t.Fatal(err)
+		}
+		return settings
+	}
+	want := read(checkout(t))
+	flags := want["context"].(map[string]any)
+	if len(flags) < 50 {
+		t.Errorf("the checkout has %d flags", len(flags))
+	}
+	want["app"], flags["agent"] = "go run ./infra", "."
+	if diff := cmp.Diff(want, read(dir)); diff != "" {
+		t.Errorf("cdk.json (-want +got):\n%s", diff)
+	}
+}
+
+// TestInfraBuildsInTheAgentsFolder: the agent's own module has all that its infrastructure links.
+func TestInfraBuildsInTheAgentsFolder(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("skipped: compiles the constructs of the CDK, which takes minutes the first time")
+	}
+	dir := filepath.Join(t.TempDir(), "agent")
+	if _, err := scaffold.Write(dir, options(t)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(t.TempDir(), "infra"), "./infra")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package client talks to a served agent over its HTTP API: it starts a session and follows its events, whatever happens
-// to the connection meanwhile.
+// to the connection meanwhile, and reads the log.
 package client
 
 import (
@@ -24,7 +24,8 @@ const (
 	attempts = 8 // in a row without any progress
 	minWait  = 100 * time.Millisecond
 	maxWait  = 5 * time.Second
-	maxBody  = 1 << 20 // of an answer that is not a stream
+	steady   = time.Minute // a stream that was open for so long was not refused: servers end streams now and then
+	maxBody  = 8 << 20     // of an answer that is not a stream
 )
 
 // Client asks one agent. It is safe for concurrent use.
@@ -86,7 +87,7 @@ func (c *Client) Follow(ctx context.Context, session string) iter.Seq2[event.Eve
 	return func(yield func(event.Event, error) bool) {
 		next, stopped := int64(0), false
 		err := c.retry(ctx, func() (bool, error) {
-			before := next
+			before, began := next, c.opts.Clock.Now()
 			res, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/session/%s/stream?startIndex=%d", session, next), nil, "")
 			if err != nil {
 				return false, err
@@ -103,12 +104,38 @@ func (c *Client) Follow(ctx context.Context, session string) iter.Seq2[event.Eve
 			if stopped {
 				return true, nil
 			}
-			return next > before, fmt.Errorf("the stream was cut: %w", err)
+			return next > before || c.opts.Clock.Now().Sub(began) >= steady, fmt.Errorf("the stream was cut: %w", err)
 		})
 		if err != nil && !stopped {
 			yield(event.Event{}, err)
 		}
 	}
+}
+
+// Record is a record of the server's log.
+type Record struct {
+	Time    time.Time                  `json:"time"`
+	Level   string                     `json:"level"`
+	Message string                     `json:"message"`
+	Attrs   map[string]json.RawMessage `json:"attrs"`
+}
+
+// Logs returns the records that the server has logged about the agent after the one that next of an earlier answer stands
+// for, oldest first; 0 asks for all that it remembers.
+func (c *Client) Logs(ctx context.Context, after int64) (records []Record, next int64, err error) {
+	var answer struct {
+		Logs []Record `json:"logs"`
+		Next int64    `json:"next"`
+	}
+	err = c.retry(ctx, func() (bool, error) {
+		res, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/logs?after=%d", after), nil, "")
+		if err != nil {
+			return false, err
+		}
+		defer res.Body.Close() //nolint:errcheck // read only
+		return false, json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&answer)
+	})
+	return answer.Logs, answer.Next, err
 }
 
 // readEvents calls yield for each line of a stream until it returns false; a stream that ends by itself is an error. Empty lines keep the connection alive.
@@ -193,10 +220,12 @@ func answerError(res *http.Response) error {
 		Message string `json:"message"`
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
-	if err != nil || json.Unmarshal(text, &envelope) != nil || envelope.Error == "" {
+	switch {
+	case err != nil || json.Unmarshal(text, &envelope) != nil || envelope.Error == "" && envelope.Message == "":
 		return fmt.Errorf("the server answers %s", res.Status)
-	}
-	if envelope.Message == "" {
+	case envelope.Error == "": // what is before the agent speaks, such as a gateway
+		return fmt.Errorf("the server answers %s: %s", res.Status, envelope.Message)
+	case envelope.Message == "":
 		return fmt.Errorf("the server answers %s: %s", res.Status, envelope.Error)
 	}
 	return fmt.Errorf("the server answers %s: %s (%s)", res.Status, envelope.Message, envelope.Error)

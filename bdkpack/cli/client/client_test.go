@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,7 +71,8 @@ func TestRefusalIsNotRepeatedAndSaysWhy(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"ok":false,"error":"unauthenticated","message":"send a token"}`: "the server answers 401 Unauthorized: send a token (unauthenticated)",
 		`{"ok":false,"error":"unauthenticated"}`:                          "the server answers 401 Unauthorized: unauthenticated",
-		`<html>`:                                                          "the server answers 401 Unauthorized",
+		`{"message":"Missing Authentication Token"}`:                      "the server answers 401 Unauthorized: Missing Authentication Token",
+		`<html>`: "the server answers 401 Unauthorized",
 	} {
 		var calls atomic.Int32
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -126,6 +128,63 @@ func TestFollowGivesEachEventOnceThoughTheStreamIsCut(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, got); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)
+	}
+}
+
+// watch is a clock that is set forward, and does not wait.
+type watch struct {
+	clock.Fixed
+
+	minutes *atomic.Int64
+}
+
+func (w watch) Now() time.Time { return time.Unix(60*w.minutes.Load(), 0) }
+
+func TestFollowComesBackHoweverOftenALongStreamEndsWithoutAnEvent(t *testing.T) {
+	t.Parallel()
+	var minutes, calls atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if want := "/restapis/x1/agent/_user_request_/v1/session/ses_1/stream"; r.URL.Path != want || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("request %s with %s, want %s", r.URL, r.Header.Get("Authorization"), want)
+		}
+		from := r.URL.Query().Get("startIndex")
+		switch n := calls.Add(1); {
+		case n == 1:
+			fmt.Fprint(w, line(0))
+		case from != "1":
+			t.Errorf("request %d begins at %s, want 1", n, from)
+		case n == 20:
+			fmt.Fprint(w, line(1))
+		}
+		minutes.Add(14)
+	}))
+	t.Cleanup(srv.Close)
+	c := client.New(srv.URL+"/restapis/x1/agent/_user_request_", &client.Options{HTTP: srv.Client(), Clock: watch{minutes: &minutes}, Token: "secret"})
+	for e, err := range c.Follow(t.Context(), "ses_1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Index == 1 {
+			break
+		}
+	}
+	if calls.Load() != 20 {
+		t.Errorf("asked %d times, want 20", calls.Load())
+	}
+}
+
+func TestLogsGoOnAfterAnEarlierAnswer(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "/agent/v1/logs?after=7" {
+			t.Errorf("request %s", r.URL)
+		}
+		fmt.Fprint(w, `{"ok":true,"logs":[{"n":8,"time":"2026-01-02T03:04:05Z","level":"WARN","message":"m","attrs":{"a":1}}],"next":9}`)
+	})
+	records, next, err := c.Logs(t.Context(), 7)
+	want := []client.Record{{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Level: "WARN", Message: "m", Attrs: map[string]json.RawMessage{"a": json.RawMessage("1")}}}
+	if diff := cmp.Diff(want, records); diff != "" || next != 9 || err != nil {
+		t.Errorf("got next %d, error %v, records (-want +got):\n%s", next, err, diff)
 	}
 }
 

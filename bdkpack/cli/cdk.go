@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bdk-lambda/bdk/bdkpack/project"
+)
+
+// cdk is the command line of the CDK and the program that it runs.
+type cdk struct {
+	path string // of the command
+	dir  string // with the cdk.json
+}
+
+// findCDK finds what deploys the agent in dir. The checkout is that of bdk, "" if there is none.
+func findCDK(io *IO, dir, checkout string) (*cdk, error) {
+	dir, err := project.Resolve(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cdk{dir: cdkFolder(dir)}
+	if c.dir == "" {
+		c.dir = cdkFolder(checkout)
+	}
+	if c.dir == "" {
+		return nil, fmt.Errorf("there is no cdk.json for %s, neither in its folder nor above in its module: `bdk init` writes one, "+
+			"and the infra/main.go that it names; take them from a new agent", dir)
+	}
+	if lookPath(io, "node") == "" {
+		return nil, errors.New("node is not on the PATH: deploying uses the AWS CDK, which needs Node.js; install its version 20 or later")
+	}
+	for _, place := range slices.Concat(above(c.dir), above(checkout)) {
+		found, _ := filepath.Glob(filepath.Join(place, ".tools", "aws-cdk@*", "node_modules", ".bin", "cdk")) // the pattern is right
+		if found = append(found, filepath.Join(place, "node_modules", ".bin", "cdk")); c.path == "" {
+			c.path = firstProgram(found)
+		}
+	}
+	if c.path == "" {
+		c.path = lookPath(io, "cdk")
+	}
+	if c.path == "" {
+		return nil, fmt.Errorf("the command line of the AWS CDK is not installed: run `npm install --save-dev aws-cdk` in %s, or `npm install --global aws-cdk`", c.dir)
+	}
+	return c, nil
+}
+
+// cdkFolder returns the nearest folder at or above dir, up to that of its go.mod, that has a cdk.json; "" if none has.
+func cdkFolder(dir string) string {
+	for _, at := range above(dir) {
+		if _, err := os.Stat(filepath.Join(at, "cdk.json")); err == nil {
+			return at
+		}
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return ""
+		}
+	}
+	return ""
+}
+
+// above returns dir, which is absolute or "", and the folders above it.
+func above(dir string) []string {
+	var all []string
+	for dir != "" {
+		all = append(all, dir)
+		if filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return all
+}
+
+// lookPath returns the path of a program on the PATH of the environment, "" if it is not there.
+func lookPath(io *IO, name string) string {
+	var candidates []string
+	for _, dir := range filepath.SplitList(io.env("PATH")) {
+		if filepath.IsAbs(dir) {
+			candidates = append(candidates, filepath.Join(dir, name))
+		}
+	}
+	return firstProgram(candidates)
+}
+
+// firstProgram returns the first of the paths that is a program, "" if none is.
+func firstProgram(paths []string) string {
+	for _, path := range paths {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+// run runs a command of the CDK, whose output is shown as it comes.
+func (c *cdk) run(ctx context.Context, o *IO, args ...string) error {
+	said := &tail{}
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = c.dir, o.Env, o.In
+	out := io.MultiWriter(o.Err, said)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit):
+		return fmt.Errorf("cdk %s failed, see above%s", args[0], c.remedy(said.String()))
+	case err != nil:
+		return fmt.Errorf("running %s: %w", c.path, err)
+	}
+	return nil
+}
+
+// remedy returns what to do about a failure of which the CDK says text, if that is known.
+func (c *cdk) remedy(text string) string {
+	for _, known := range []struct{ signs, help string }{
+		{"ExpiredToken|token included in the request is expired|SSO session", "the credentials for AWS have expired: renew them, for example with `aws sso login`"},
+		{
+			"Unable to resolve AWS account|no credentials have been configured|Could not load credentials|CredentialsProviderError|InvalidClientTokenId|UnrecognizedClient",
+			"there are no credentials for AWS that work: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+		},
+		{"bootstrap", "the account and region have to be prepared once: run `" + quoteArg(c.path) + " bootstrap` in " + c.dir},
+		{"Region is missing|specify a region|determine region", "no region is set: set AWS_REGION, or run `aws configure`"},
+		{"missing go.sum entry|no required module provides|updates to go.mod needed", "the module lacks what its infrastructure imports: run `go mod tidy` in " + c.dir},
+		{"AccessDenied|not authorized to perform", "the credentials may not do this: use others, or ask whoever manages the account"},
+	} {
+		for sign := range strings.SplitSeq(known.signs, "|") {
+			if strings.Contains(text, sign) {
+				return ".\n" + known.help
+			}
+		}
+	}
+	return ""
+}
+
+// tail keeps the end of what is written.
+type tail struct{ buf bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	t.buf.Write(p)
+	if over := t.buf.Len() - most; over > 0 {
+		t.buf.Next(over)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return t.buf.String() }

@@ -1,0 +1,184 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/bdk-lambda/bdk/bdkpack/cli"
+	"github.com/bdk-lambda/bdk/shared/clock"
+)
+
+// fakeCDK writes what it was called with and the outputs of a stack, or fails as $CDK_FAILS says.
+const fakeCDK = `#!/bin/sh
+printf '%s\n' "$@" > args
+echo "making the stack" >&2
+if [ -n "$CDK_FAILS" ]; then echo "$CDK_FAILS" >&2; exit 7; fi
+while [ $# -gt 0 ]; do
+	if [ "$1" = --outputs-file ]; then
+		echo '{"other":{"ApiUrl":"x/other"},"bdk-agent":{"ApiUrl":"https://api.example/agent","SecretArn":"arn:secret"}}' > "$2"
+	fi
+	shift
+done
+`
+
+// deployment is an agent, a checkout without cdk.json and a PATH with node, for the tests to change.
+type deployment struct {
+	root string
+	io   *cli.IO
+	out  bytes.Buffer
+	err  bytes.Buffer
+}
+
+func newDeployment(t *testing.T, more map[string]string) *deployment {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped: builds programs, which takes seconds")
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile("../maingen/testdata/world.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"agent/go.mod": "module my-agent\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/bdk-lambda/bdk v0.0.0\n\texample.com/dep v0.0.0 // indirect\n)\n\n" +
+			"replace github.com/bdk-lambda/bdk => ../bdk\n\nreplace example.com/dep => ../dep\n",
+		"agent/cdk.json": "{}", "agent/node_modules/.bin/cdk": fakeCDK, "bin/node": "#!/bin/sh\n",
+	}
+	for _, f := range archive.Files {
+		files[f.Name] = string(f.Data)
+	}
+	for name, text := range more {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // some are programs
+			t.Fatal(err)
+		}
+	}
+	d := &deployment{root: root}
+	d.io = &cli.IO{
+		In: strings.NewReader(""), Out: &d.out, Err: &d.err, Clock: clock.System{}, HTTP: &http.Client{},
+		Env: append(os.Environ(), "PATH="+filepath.Join(root, "bin")+string(filepath.ListSeparator)+"/usr/bin"+string(filepath.ListSeparator)+"/bin"),
+	}
+	return d
+}
+
+func (d *deployment) deploy(t *testing.T, env ...string) error {
+	t.Helper()
+	return cli.Deploy(t.Context(), d.io, filepath.Join(d.root, "agent"), filepath.Join(d.root, "bdk"), false, env...)
+}
+
+func TestDeployPacksAndHandsOverToTheCDK(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t, map[string]string{"agent/bot/agent.go": "package bot\n\nimport \"github.com/bdk-lambda/bdk/bdkpack/bdk\"\n\nvar Agent = bdk.Agent{Model: \"openai:a\"}\n"})
+	if err := d.deploy(t, "B=x,y=z", "A="); err != nil {
+		t.Fatalf("%v\n%s", err, d.err.String())
+	}
+	args, err := os.ReadFile(filepath.Join(d.root, "agent", "args"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(d.root, "agent", ".bdk", "pack", "agent", "manifest.json")
+	got := strings.Split(strings.TrimSpace(string(args)), "\n")
+	if len(got) < 7 || got[5] != "--outputs-file" {
+		t.Fatalf("cdk was called with %q", got)
+	}
+	got[6] = "FILE"
+	want := []string{
+		"deploy", "--require-approval", "never", "--progress", "events", "--outputs-file", "FILE",
+		"-c", `env={"A":"","B":"x,y=z"}`, "-c", "manifest=" + manifest,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cdk was called with (-want +got):\n%s", diff)
+	}
+	if data, err := os.ReadFile(manifest); err != nil || !json.Valid(data) {
+		t.Errorf("the manifest is not there: %v", err)
+	}
+	for _, want := range []string{
+		"agent is deployed at https://api.example/agent\n", "--secret-id arn:secret\n", "beside the token: OPENAI_API_KEY\n",
+		"run --url https://api.example/agent ", "logs --agent agent --follow\n",
+	} {
+		if !strings.Contains(d.out.String(), want) {
+			t.Errorf("the output lacks %q:\n%s", want, d.out.String())
+		}
+	}
+	if !strings.Contains(d.err.String(), "making the stack\n") {
+		t.Errorf("what the CDK says is not shown:\n%s", d.err.String())
+	}
+}
+
+func TestDestroyRemovesTheStackWithoutAsking(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t, nil)
+	if err := cli.Deploy(t.Context(), d.io, filepath.Join(d.root, "agent"), "", true); err != nil {
+		t.Fatalf("%v\n%s", err, d.err.String())
+	}
+	args, err := os.ReadFile(filepath.Join(d.root, "agent", "args"))
+	want := "destroy\n--force\n-c\nmanifest=" + filepath.Join(d.root, "agent", ".bdk", "pack", "agent", "manifest.json") + "\n"
+	if string(args) != want || err != nil || d.out.String() != "agent is no longer deployed.\n" {
+		t.Errorf("got %q, %v, output %q, want %q", args, err, d.out.String(), want)
+	}
+}
+
+func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		remove string // a file
+		fails  string // what the CDK says
+		broken bool   // the agent has a mistake
+		want   []string
+	}{
+		"no cdk.json":    {remove: "agent/cdk.json", want: []string{"no cdk.json", "bdk init"}},
+		"no node":        {remove: "bin/node", want: []string{"node is not on the PATH", "version 20"}},
+		"no cdk":         {remove: "agent/node_modules/.bin/cdk", want: []string{"not installed", "npm install --save-dev aws-cdk"}},
+		"no credentials": {fails: "Unable to resolve AWS account to use. It must be either configured", want: []string{"cdk deploy failed", "aws configure"}},
+		"expired":        {fails: "ExpiredToken: The security token", want: []string{"expired", "aws sso login"}},
+		"no bootstrap":   {fails: "bdk-agent: SSM parameter /cdk-bootstrap/hnb659fds/version not found.", want: []string{"prepared once", "cdk bootstrap` in "}},
+		"something else": {fails: "the stack is upset", want: []string{"cdk deploy failed, see above"}},
+		"a mistake":      {broken: true, want: []string{"exit code 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			more := map[string]string{}
+			if c.broken {
+				more["agent/bot/tools/greet.go"] = "package tools\n"
+			}
+			d := newDeployment(t, more)
+			d.io.Env = append(d.io.Env, "CDK_FAILS="+c.fails)
+			if c.remove == "bin/node" {
+				d.io.Env = append(d.io.Env, "PATH="+filepath.Join(d.root, "bin"))
+			}
+			if c.remove != "" {
+				if err := os.Remove(filepath.Join(d.root, c.remove)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := d.deploy(t)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got error %v, want %q", err, want)
+				}
+			}
+			if strings.Contains(d.err.String(), "BDK140") != c.broken || strings.Contains(d.err.String(), "making the stack") != (c.fails != "") || d.out.Len() > 0 {
+				t.Errorf("output %q, errors:\n%s", d.out.String(), d.err.String())
+			}
+		})
+	}
+}
