@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 TEMPLATE  ?= bdkpack/templates/pr-approver
+AGENT     ?= $(TEMPLATE)
+ARCH      ?= arm64
 FUZZTIME  ?= 10s
 TESTFLAGS ?=
 RACEPKGS  ?= ./shared/... ./bdkpack/... ./test/e2e/...
@@ -62,6 +64,28 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 .PHONY: bench
 bench: build ## measure the budgets of BENCHMARKS.md (BENCHFLAGS=-quick: smaller numbers)
 	go run ./test/bench $(BENCHFLAGS)
+
+# the CDK command line, for one agent; CDKFLAGS adds settings of package infra, as in CDKFLAGS="-c model=bedrock:NAME"
+export CDK_DISABLE_CLI_TELEMETRY := true
+export CDK_DISABLE_VERSION_CHECK := true
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+cdk = $(CDK)/node_modules/.bin/cdk $(1) --no-notices -c agent=$(AGENT) -c arch=$(ARCH) $(CDKFLAGS)
+
+.PHONY: synth
+synth: $(CDK) ## write the CloudFormation template of AGENT into cdk.out (needs node)
+	$(call cdk,synth --quiet)
+
+.PHONY: deploy
+deploy: $(CDK) ## deploy AGENT to the AWS account of the environment (needs node)
+	$(call cdk,deploy --require-approval never)
+
+.PHONY: destroy
+destroy: $(CDK) ## remove the stack of AGENT; its tables and bucket stay, unless CDKFLAGS="-c retain=false"
+	$(call cdk,destroy --force)
+
+.PHONY: e2e-aws
+e2e-aws: $(CDK) $(MINISTACK) ## deploy the test agent to an emulator of AWS on loopback and run the HTTP suite against it
+	BDK_E2E_AWS=1 go test -count=1 -timeout=20m -run='^Test(AWS|Loop)' ./test/e2e ./test/awsloop
 
 .PHONY: lint
 lint: tools ## formatting, linters, package boundaries, unreachable code
