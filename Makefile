@@ -77,11 +77,11 @@ synth: $(CDK) ## write the CloudFormation template of AGENT into cdk.out (needs 
 
 .PHONY: deploy
 deploy: $(CDK) ## deploy AGENT to the AWS account of the environment (needs node)
-	$(call cdk,deploy --require-approval never)
+	$(call cdk,deploy --all --require-approval never)
 
 .PHONY: destroy
 destroy: $(CDK) ## remove the stack of AGENT; its tables and bucket stay, unless CDKFLAGS="-c retain=false"
-	$(call cdk,destroy --force)
+	$(call cdk,destroy --all --force)
 
 .PHONY: e2e-aws
 e2e-aws: $(CDK) $(MINISTACK) ## deploy the test agent to an emulator of AWS on loopback and run the HTTP suite against it
@@ -110,7 +110,7 @@ ci: ## everything a change has to pass
 tools: $(GOLANGCI) $(ARCHLINT) $(DEADCODE) ## build the pinned linters into .tools
 
 .PHONY: emulators
-emulators: $(DYNOXIDE) $(VERSITYGW) $(LAMBDARIE) $(CFNLINT) ## install what stands in for AWS in tests into .tools (needs npm, python3)
+emulators: $(DYNOXIDE) $(VERSITYGW) $(LAMBDARIE) $(CFNLINT) $(CDK) ## install what stands in for AWS in tests into .tools (needs npm, python3)
 
 install = @echo "building $(notdir $@)"; GOFLAGS= GOBIN=$(dir $@) go install $(1)@$(lastword $(subst @, ,$(patsubst %/,%,$(dir $@))))
 
