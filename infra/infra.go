@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
@@ -66,13 +67,13 @@ type stack struct {
 	dead      awssqs.Queue
 }
 
-// NewStack adds the stack of an agent to a CDK app. It fails for a configuration that cannot become a working deployment.
-func NewStack(app awscdk.App, c Config) (awscdk.Stack, error) {
+// NewStack adds the stack of an agent to scope, a CDK app or a stage of one. It fails for a configuration that cannot become a working deployment.
+func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	if err := check(c); err != nil {
 		return nil, err
 	}
 	s := &stack{Config: c}
-	s.Stack = awscdk.NewStack(app, jsii.String(StackName(c.Manifest.Slug)), &awscdk.StackProps{
+	s.Stack = awscdk.NewStack(scope, jsii.String(StackName(c.Manifest.Slug)), &awscdk.StackProps{
 		Description: jsii.String("The agent " + c.Manifest.Slug),
 	})
 	s.addData()
