@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +39,7 @@ func findCDK(io *IO, dir, checkout string) (*cdk, error) {
 			"and the infra/main.go that it names; take them from a new agent", dir)
 	}
 	if lookPath(io, "node") == "" {
-		return nil, errors.New("node is not on the PATH: deploying uses the AWS CDK, which needs Node.js; install its version 20 or later")
+		return nil, errors.New("node is not on the PATH: deploying uses the AWS CDK, which needs Node.js; install its version 22 or later")
 	}
 	for _, place := range slices.Concat(above(c.dir), above(checkout)) {
 		found, _ := filepath.Glob(filepath.Join(place, ".tools", "aws-cdk@*", "node_modules", ".bin", "cdk")) // the pattern is right
@@ -131,7 +133,7 @@ func (c *cdk) remedy(text string) string {
 			"Unable to resolve AWS account|no credentials have been configured|Could not load credentials|CredentialsProviderError|InvalidClientTokenId|UnrecognizedClient",
 			"there are no credentials for AWS that work: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 		},
-		{"bootstrap", "the account and region have to be prepared once: run `" + quoteArg(c.path) + " bootstrap` in " + c.dir},
+		{"bootstrap", "the account and region have to be prepared once: run `" + quoteArg(c.path) + " bootstrap " + environment(text) + " --app ''`"},
 		{"Region is missing|specify a region|determine region", "no region is set: set AWS_REGION, or run `aws configure`"},
 		{"missing go.sum entry|no required module provides|updates to go.mod needed", "the module lacks what its infrastructure imports: run `go mod tidy` in " + c.dir},
 		{"AccessDenied|not authorized to perform", "the credentials may not do this: use others, or ask whoever manages the account"},
@@ -143,6 +145,11 @@ func (c *cdk) remedy(text string) string {
 		}
 	}
 	return ""
+}
+
+// environment returns the account and region that the CDK speaks of.
+func environment(text string) string {
+	return cmp.Or(regexp.MustCompile(`aws://[0-9]+/[a-z0-9-]+`).FindString(text), "aws://ACCOUNT/REGION")
 }
 
 // tail keeps the end of what is written.

@@ -146,11 +146,11 @@ func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 		want   []string
 	}{
 		"no cdk.json":    {remove: "agent/cdk.json", want: []string{"no cdk.json", "bdk init"}},
-		"no node":        {remove: "bin/node", want: []string{"node is not on the PATH", "version 20"}},
+		"no node":        {remove: "bin/node", want: []string{"node is not on the PATH", "version 22"}},
 		"no cdk":         {remove: "agent/node_modules/.bin/cdk", want: []string{"not installed", "npm install --save-dev aws-cdk"}},
 		"no credentials": {fails: "Unable to resolve AWS account to use. It must be either configured", want: []string{"cdk deploy failed", "aws configure"}},
 		"expired":        {fails: "ExpiredToken: The security token", want: []string{"expired", "aws sso login"}},
-		"no bootstrap":   {fails: "bdk-agent: SSM parameter /cdk-bootstrap/hnb659fds/version not found.", want: []string{"prepared once", "cdk bootstrap` in "}},
+		"no bootstrap":   {fails: "bdk-agent: SSM parameter /cdk-bootstrap/hnb659fds/version not found in aws://000000000000/eu-west-1.", want: []string{"prepared once", "cdk bootstrap aws://000000000000/eu-west-1 --app ''`"}},
 		"something else": {fails: "the stack is upset", want: []string{"cdk deploy failed, see above"}},
 		"a mistake":      {broken: true, want: []string{"exit code 1"}},
 	} {
