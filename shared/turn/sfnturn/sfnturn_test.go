@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,8 +49,7 @@ type world struct {
 func newWorld(t *testing.T, step stepFunction, await awaitFunction, opts sfntest.Options) *world {
 	t.Helper()
 	functions := map[string]sfntest.Function{stepARN: sfntest.Handle(step), awaitARN: sfntest.Handle(await)}
-	definition := strings.NewReplacer("${StepFunctionArn}", stepARN, "${AwaitFunctionArn}", awaitARN).Replace(sfnturn.Definition)
-	server, err := sfntest.New(definition, functions, opts)
+	server, err := sfntest.New(definition(), functions, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, step stepFunction, await awaitFunction, opts sfntest
 // counter counts requests by operation, and fails those it is told to.
 type counter struct {
 	inner interface {
-		Do(*http.Request) (*http.Response, error)
+		Do(r *http.Request) (*http.Response, error)
 	}
 
 	mu   sync.Mutex
@@ -169,7 +169,7 @@ func (w *world) ends(t *testing.T, id string) []string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ends = append(ends, string(d.Status)+": "+d.Message)
+				ends = append(ends, d.Status+": "+d.Message)
 			default:
 			}
 		}
@@ -202,6 +202,7 @@ func (l later) Now() time.Time { return l.System.Now().Add(l.by) }
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	turntest.Run(t, func(t *testing.T) turntest.Harness {
+		t.Helper()
 		var step turn.Step
 		var w *world
 		w = newWorld(t, func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
@@ -460,9 +461,12 @@ func TestStepThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
-		var calls int
+		var calls atomic.Int64
 		w = newWorld(t, func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
-			if calls++; calls == 1 {
+			if in.Error != nil {
+				return sfnturn.StepOutput{}, errors.New("given up")
+			}
+			if calls.Add(1) == 1 {
 				<-ctx.Done()
 				return sfnturn.StepOutput{}, ctx.Err()
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/session/memsession"
 	"github.com/bdk-lambda/bdk/shared/turn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn/sfntest"
@@ -65,6 +66,9 @@ func TestSweepLeavesTurnsAloneThatRunOrAreParked(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"c1"}, p.calls()); diff != "" {
 			t.Errorf("parked (-want +got):\n%s", diff)
+		}
+		if n := p.requests.count("DescribeExecution"); n != 0 {
+			t.Errorf("%d requests to describe executions that run; want none", n)
 		}
 	})
 }
@@ -143,8 +147,8 @@ func TestSweepFailsTheTurnOfAnExecutionThatEnded(t *testing.T) {
 	}
 }
 
-// However old parked turns get, and wherever in its minute each sweep begins: looks at them become rare, and each age of 30 s times
-// a power of two is followed by a look within two minutes.
+// However old parked turns get, looks at them become rare, and each age of 30 s times a power of two is followed by a look within
+// two minutes: also when the schedule fires late in one minute and early in the next, and the ages fall into the gaps.
 func TestLooksBecomeRare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,11 +157,12 @@ func TestLooksBecomeRare(t *testing.T) {
 		begin := time.Now()
 		var looks []time.Duration // ages
 		for i := range 5 * 24 * 60 {
-			time.Sleep(time.Until(begin.Add(time.Duration(i+1)*time.Minute + time.Duration(i*37%60)*time.Second)))
+			age := time.Duration(i/2+1)*2*time.Minute - time.Duration(2-i%2)*time.Second
+			time.Sleep(time.Until(begin.Add(age)))
 			before := p.requests.count("StartExecution")
 			p.sweep(t)
 			if p.requests.count("StartExecution") > before {
-				looks = append(looks, time.Since(begin))
+				looks = append(looks, age)
 			}
 		}
 		if len(looks) > 32 {
@@ -191,14 +196,24 @@ func TestSweepDoesAllPagesAndSurvivesFaults(t *testing.T) {
 		time.Sleep(time.Minute)
 		var mu sync.Mutex
 		failed := map[string]int{}
+		var running, most int64
 		err := w.sweeper().Sweep(t.Context(), func(_ context.Context, ref turn.Ref, _ string) error {
 			mu.Lock()
-			defer mu.Unlock()
 			failed[ref.TurnID]++
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			running--
 			return fmt.Errorf("fault of %s", ref.TurnID)
 		})
 		if err == nil || len(failed) != turns {
 			t.Errorf("%d turns failed with error %v; want %d and an error", len(failed), err, turns)
+		}
+		if most != 8 {
+			t.Errorf("%d turns looked after at once; want 8", most)
 		}
 		for id, n := range failed {
 			if n != 1 {
@@ -228,6 +243,34 @@ func TestSweepEndsWithItsContext(t *testing.T) {
 		w.requests.setDown(true)
 		if err := w.sweeper().Sweep(t.Context(), w.fail); err == nil {
 			t.Error("a sweep without a service reports no error")
+		}
+	})
+}
+
+// blind is a store that finds turns, but not all.
+type blind struct{ session.Driver }
+
+func (b blind) List(ctx context.Context, q session.Query) ([]session.Record, string, error) {
+	if q.Cursor != "" {
+		return nil, "", errors.New("the table is gone")
+	}
+	rows, _, err := b.Driver.List(ctx, q)
+	return rows, "more", err
+}
+
+func TestSweepOfAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		w = newWorld(t, steps(&w), noAwait, sfntest.Options{})
+		w.sessions = session.New(blind{memsession.New()}, session.Options{})
+		ref := w.accept(t)
+		time.Sleep(time.Minute)
+		if err := w.sweeper().Sweep(t.Context(), w.fail); err == nil {
+			t.Error("the sweep reports no error")
+		}
+		if x, err := w.await(t.Context(), ref); err != nil || x.Status != "SUCCEEDED" {
+			t.Errorf("the turn that was found: %+v, %v; want SUCCEEDED", x, err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package sfnturn_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -50,15 +51,18 @@ func newParking(t *testing.T, opts sfntest.Options, outcomes ...string) *parking
 	return p
 }
 
-// calls returns the ids of the calls that were parked, in order.
-func (p *parking) calls() []string {
+// all returns what was parked, in order of the calls.
+func (p *parking) all() []sfnturn.AwaitInput {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return slices.SortedFunc(slices.Values(p.parked), func(a, b sfnturn.AwaitInput) int { return cmp.Compare(a.CallID, b.CallID) })
+}
+
+func (p *parking) calls() []string {
 	var ids []string
-	for _, in := range p.parked {
+	for _, in := range p.all() {
 		ids = append(ids, in.CallID)
 	}
-	slices.Sort(ids)
 	return ids
 }
 
@@ -68,10 +72,10 @@ func TestParkedTurnGoesOnWhenEveryCallIsResumed(t *testing.T) {
 		p := newParking(t, sfntest.Options{}, "await c1,c2")
 		ref := p.begin(t)
 		time.Sleep(24 * time.Hour)
-		if diff := cmp.Diff([]string{"c1", "c2"}, p.calls()); diff != "" {
+		if diff := gocmp.Diff([]string{"c1", "c2"}, p.calls()); diff != "" {
 			t.Fatalf("parked (-want +got):\n%s", diff)
 		}
-		for _, in := range p.parked {
+		for _, in := range p.all() {
 			if in.Ref != ref || in.Token == "" {
 				t.Errorf("parked %+v; want turn %v and a token", in, ref)
 			}
@@ -91,7 +95,7 @@ func TestParkedTurnGoesOnWhenEveryCallIsResumed(t *testing.T) {
 			t.Errorf("%+v, %v; want SUCCEEDED", x, err)
 		}
 		want := []string{"Step", "Route", "Await", "Park", "Park", "Step", "Route", "Done"}
-		if diff := cmp.Diff(want, x.Transitions); diff != "" {
+		if diff := gocmp.Diff(want, x.Transitions); diff != "" {
 			t.Errorf("transitions (-want +got):\n%s", diff)
 		}
 		if got := p.requests.count("SendTaskSuccess"); got != 2 {
@@ -141,7 +145,7 @@ func TestOneCallThatCannotBeParked(t *testing.T) {
 		if x, err := p.await(t.Context(), ref); err != nil || x.Status != "SUCCEEDED" {
 			t.Errorf("%+v, %v; want SUCCEEDED", x, err)
 		}
-		if diff := cmp.Diff([]string{"completed"}, p.ends(t, ref.SessionID)); diff != "" {
+		if diff := gocmp.Diff([]string{"completed"}, p.ends(t, ref.SessionID)); diff != "" {
 			t.Errorf("ends of the turn (-want +got):\n%s", diff)
 		}
 	})
@@ -161,7 +165,7 @@ func TestNewestTokenWins(t *testing.T) {
 		ref := p.begin(t)
 		time.Sleep(time.Hour)
 		tokens := map[string]bool{}
-		for _, in := range p.parked {
+		for _, in := range p.all() {
 			tokens[in.Token] = true
 		}
 		if len(tokens) != 3 {

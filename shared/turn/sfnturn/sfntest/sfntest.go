@@ -43,7 +43,7 @@ func Handle[In, Out any](f func(context.Context, In) (Out, error)) Function {
 }
 
 // A Fault is an error with a name that a state machine tells apart, such as Lambda.TooManyRequestsException.
-type Fault struct{ Name, Cause string }
+type Fault struct{ Name, Cause string } //nolint:errname // as the service calls it
 
 // Error returns the name and the cause.
 func (f *Fault) Error() string { return f.Name + ": " + f.Cause }
@@ -73,7 +73,8 @@ type Server struct {
 type Execution struct {
 	Status       string // as in the service's API
 	Error, Cause string
-	Transitions  []string // the names of the states that were entered, in order; one more time for each retry
+	Began, Ended time.Time // Ended is zero while it runs
+	Transitions  []string  // the names of the states that were entered, in order; one more time for each retry
 }
 
 // New returns a server with one state machine, [Machine], that calls functions by their ARNs. Definition is the machine with its
@@ -136,13 +137,12 @@ func (s *Server) Wait(ctx context.Context, name string) (Execution, error) {
 type execution struct {
 	Execution
 
-	name, input  string
-	began, ended time.Time
-	redrives     int
-	cancel       context.CancelFunc
-	over         chan struct{} // closed when it does not run any more
-	at           string        // the state it is in, or ended in
-	data         any           // the input of that state
+	name, input string
+	redrives    int
+	cancel      context.CancelFunc
+	over        chan struct{} // closed when it does not run any more
+	at          string        // the state it is in, or ended in
+	data        any           // the input of that state
 }
 
 func (x *execution) arn() string {
@@ -152,7 +152,8 @@ func (x *execution) arn() string {
 // run runs an execution from the state it is at. The caller holds mu.
 func (s *Server) run(x *execution) {
 	ctx, cancel := context.WithCancel(s.base)
-	x.Status, x.Error, x.Cause, x.cancel, x.over = "RUNNING", "", "", cancel, make(chan struct{})
+	x.Status, x.Error, x.Cause, x.Ended = "RUNNING", "", "", time.Time{}
+	x.cancel, x.over = cancel, make(chan struct{})
 	s.work.Go(func() {
 		defer cancel()
 		fault := s.limited(ctx, s.machine.TimeoutSeconds, func(ctx context.Context) *Fault {
@@ -185,10 +186,14 @@ func (s *Server) limited(ctx context.Context, seconds int, do func(context.Conte
 	defer cancel()
 	late, stop := s.opts.Clock.After(time.Duration(seconds) * time.Second)
 	defer stop()
-	done := make(chan *Fault, 1)
-	s.work.Go(func() { done <- do(bounded) })
+	var fault *Fault
+	done := make(chan struct{})
+	s.work.Go(func() {
+		defer close(done)
+		fault = do(bounded)
+	})
 	select {
-	case fault := <-done:
+	case <-done:
 		return fault
 	case <-late:
 		cancel()
@@ -208,7 +213,7 @@ func (s *Server) end(ctx context.Context, x *execution, status string, why Fault
 
 // leave makes an execution one that does not run. The caller holds mu.
 func (s *Server) leave(x *execution, status string, why Fault) {
-	x.Status, x.Error, x.Cause, x.ended = status, why.Name, why.Cause, s.opts.Clock.Now()
+	x.Status, x.Error, x.Cause, x.Ended = status, why.Name, why.Cause, s.opts.Clock.Now()
 	close(x.over)
 }
 

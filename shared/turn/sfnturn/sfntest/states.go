@@ -67,7 +67,7 @@ func (s *taskState) run(r *run, in any) (any, string, *Fault) {
 		if fault != nil {
 			return nil, fault
 		}
-		return s.result.apply(r, in, out)
+		return s.apply(r, in, out)
 	})
 	if next == "" {
 		next = s.Next
@@ -187,7 +187,7 @@ func (s *mapState) run(r *run, in any) (any, string, *Fault) {
 		if fault != nil {
 			return nil, fault
 		}
-		return s.result.apply(r, in, out)
+		return s.apply(r, in, out)
 	})
 	if next == "" {
 		next = s.Next

@@ -119,13 +119,14 @@ func (s *Server) startExecution(in startInput) (object, *problem) {
 	x := s.executions[in.Name]
 	switch {
 	case x == nil:
-		x = &execution{name: in.Name, input: in.Input, began: s.opts.Clock.Now(), at: s.machine.StartAt, data: data}
+		x = &execution{name: in.Name, input: in.Input, at: s.machine.StartAt, data: data}
+		x.Began = s.opts.Clock.Now()
 		s.executions[in.Name] = x
 		s.run(x)
 	case x.Status != "RUNNING" || x.input != in.Input:
 		return nil, problemf("ExecutionAlreadyExists", "%s", x.arn())
 	}
-	return object{"executionArn": x.arn(), "startDate": seconds(x.began)}, nil
+	return object{"executionArn": x.arn(), "startDate": seconds(x.Began)}, nil
 }
 
 // find returns an execution by its ARN. The caller holds mu.
@@ -156,7 +157,7 @@ func (s *Server) stopExecution(in stopInput) (object, *problem) {
 		s.leave(x, "ABORTED", Fault{in.Error, in.Cause})
 		x.cancel()
 	}
-	return object{"stopDate": seconds(x.ended)}, nil
+	return object{"stopDate": seconds(x.Ended)}, nil
 }
 
 type executionInput struct {
@@ -171,11 +172,11 @@ func (s *Server) describeExecution(in executionInput) (object, *problem) {
 		return nil, fault
 	}
 	out := object{
-		"executionArn": x.arn(), "stateMachineArn": Machine, "name": x.name, "status": x.Status, "startDate": seconds(x.began),
+		"executionArn": x.arn(), "stateMachineArn": Machine, "name": x.name, "status": x.Status, "startDate": seconds(x.Began),
 		"input": x.input, "redriveCount": x.redrives,
 	}
 	if x.Status != "RUNNING" {
-		out["stopDate"] = seconds(x.ended)
+		out["stopDate"] = seconds(x.Ended)
 	}
 	if x.Error != "" {
 		out["error"] = x.Error
