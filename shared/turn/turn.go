@@ -30,6 +30,7 @@ type Runner interface {
 	// by the runner itself.
 	Start(ctx context.Context, ref Ref) error
 
-	// Stop frees what a turn holds that was ended in the log. The turn's context ends; Stop does not wait for it.
+	// Stop frees what a turn holds that was ended in the log. The turn's context ends where the runner can reach it; Stop does
+	// not wait for it.
 	Stop(ctx context.Context, ref Ref) error
 }
