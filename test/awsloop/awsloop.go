@@ -11,6 +11,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +48,8 @@ type Loop struct {
 	dir      string // all state
 	url      string // of the emulator
 	env      map[string]string
+	calls    *calls
+	through  string // the address of calls
 	emulator *exec.Cmd
 	done     chan struct{} // closed when the emulator has ended
 }
@@ -67,7 +71,14 @@ func Start(tb testing.TB, env map[string]string) *Loop {
 			need.Missing(tb, program+" is not installed (make e2e-aws)")
 		}
 	}
-	tb.Cleanup(func() { l.stop(tb) })
+	l.calls = newCalls()
+	server := httptest.NewServer(l.calls)
+	l.through = server.URL
+	tb.Cleanup(func() {
+		l.stop(tb)
+		server.CloseClientConnections()
+		server.Close()
+	})
 	for range 5 { // a port that was free may be taken a moment later
 		if l.start(tb) {
 			l.cdk(tb, l.dir, "bootstrap", "aws://"+account+"/"+region)
@@ -121,6 +132,7 @@ func (l *Loop) start(tb testing.TB) bool {
 	addr := freeAddr(tb)
 	_, port, _ := net.SplitHostPort(addr)
 	l.url = "http://" + addr
+	l.calls.emulator = &url.URL{Scheme: "http", Host: addr}
 	state := filepath.Join(l.dir, "state")
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		tb.Fatal(err)
@@ -134,7 +146,7 @@ func (l *Loop) start(tb testing.TB) bool {
 	// functions inherit its environment: nothing in it is from the test
 	cmd.Env = []string{
 		"PATH=/usr/bin:/bin", "HOME=" + state, "TMPDIR=" + state, "S3_DATA_DIR=" + filepath.Join(state, "s3"), "BIND_HOST=127.0.0.1",
-		"GATEWAY_PORT=" + port, "AWS_ENDPOINT_URL=" + l.url, "IOT_MTLS_ENABLED=0", "SFTP_ENABLED=0", "AWS_SECRET_ACCESS_KEY=test", mark + l.dir,
+		"GATEWAY_PORT=" + port, "AWS_ENDPOINT_URL=" + l.through, "IOT_MTLS_ENABLED=0", "SFTP_ENABLED=0", "AWS_SECRET_ACCESS_KEY=test", mark + l.dir,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		cmd.Env = append(cmd.Env, name+"="+l.env[name])

@@ -3,9 +3,7 @@ package awsloop_test
 import (
 	"archive/zip"
 	"bufio"
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,108 +13,200 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/test/awsloop"
 )
 
+// TestLoop: what is deployed can be asked, answers as on AWS, and is gone in the end.
 func TestLoop(t *testing.T) {
-	begin := time.Now()
-	lap := func(what string) {
-		t.Logf("%s: %s", what, time.Since(begin).Round(time.Millisecond))
-		begin = time.Now()
-	}
 	l := awsloop.Start(t, map[string]string{"AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/probe"})
-	lap("start and bootstrap")
-	app, archive := build(t)
-	lap("build")
-	settings := map[string]string{"manifest": archive}
-	d := l.Deploy(t, app, "ApiUrl", settings)
-	lap("deploy")
-	d.ShowLogs(t, "/bdk/probe")
-	t.Log(d.URL, d.Outputs)
-	for _, path := range []string{"/v1/health", "/v1/session/ses_a%2fb", "/v1/session/a%20b/stop?x=1&x=2&y=%ff", "/v1//session", "/nothing/at/all", "/v1/session/x/stream?ms=300", "/v1/session/x%2Fy/stream?a=1&a=2", "/v1/session//stream", "/", ""} {
-		begin := time.Now()
-		res, err := http.Get(d.URL + path)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		lines := bufio.NewScanner(res.Body)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			t.Logf("%s %s %d %s", path, time.Since(begin).Round(time.Millisecond), res.StatusCode, short(lines.Text()))
-		}
-		t.Log(res.Header)
-		res.Body.Close()
-	}
-	lap("requests")
+	app, settings := build(t)
+	d := l.Deploy(t, app, infra.OutputURL, settings)
+	d.ShowLogs(t, d.Outputs[infra.OutputLogs])
+	t.Run("Routes", func(t *testing.T) { routes(t, d.URL) })
+	t.Run("Environment", func(t *testing.T) { environment(t, d.URL) })
+	t.Run("Streams", func(t *testing.T) { streams(t, d.URL) })
+	t.Run("Kill", func(t *testing.T) { kill(t, l, d.URL) })
 	l.Destroy(t, app, settings)
-	lap("destroy")
 }
 
-func short(s string) string {
-	var seen struct {
-		Env   map[string]string
-		Dir   string
-		PID   int
-		Event map[string]any
-	}
-	if json.Unmarshal([]byte(s), &seen) != nil {
-		return s
-	}
-	delete(seen.Event, "headers")
-	delete(seen.Event, "requestContext")
-	out, _ := json.Marshal(seen)
-	return string(out)
+// seen is what a function of the probe answers with.
+type seen struct {
+	Env   map[string]string
+	Dir   string
+	Event events.APIGatewayProxyRequest
 }
 
-func build(t *testing.T) (app, archive string) {
+func ask(t *testing.T, url string) (seen, *http.Response) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	var s seen
+	line, err := bufio.NewReader(res.Body).ReadString('\n')
+	if json.Unmarshal([]byte(line), &s) != nil {
+		t.Fatalf("%s: %d %.300s, error %v", url, res.StatusCode, line, err)
+	}
+	return s, res
+}
+
+// routes: a request gets to its function as it was sent.
+func routes(t *testing.T, url string) {
+	for path, want := range map[string]struct{ handler, resource, id string }{
+		"":                            {"discovery", "/", ""},
+		"/":                           {"discovery", "/", ""},
+		"/v1/health":                  {"discovery", "/v1/health", ""},
+		"/nothing/at/all":             {"discovery", "/{proxy+}", ""},
+		"/v1/nothing":                 {"discovery", "/v1/{proxy+}", ""},
+		"/v1/session/a":               {"sessions", "/v1/session/{id}", "a"},
+		"/v1/session/a%2Fb%20c":       {"sessions", "/v1/session/{id}", "a%2Fb%20c"},
+		"/v1/session/a%25/stop":       {"sessions", "/v1/session/{id}/stop", "a%25"},
+		"/v1/session/a/nothing":       {"discovery", "/v1/session/{id}/{proxy+}", "a"},
+		"/v1/logs":                    {"stream", "/v1/logs", ""},
+		"/v1/session/a%2Fb%25/stream": {"stream", "/v1/session/{id}/stream", "a%2Fb%25"},
+	} {
+		got, res := ask(t, url+path+"?a=1&a=2&b=%2F")
+		e := got.Event
+		if got.Env["_HANDLER"] != want.handler || e.Resource != want.resource || e.PathParameters["id"] != want.id {
+			t.Errorf("%s: got %s, %s, id %q; want %v", path, got.Env["_HANDLER"], e.Resource, e.PathParameters["id"], want)
+		}
+		if path != "" && e.Path != path {
+			t.Errorf("%s arrives as %s", path, e.Path)
+		}
+		if diff := cmp.Diff(map[string][]string{"a": {"1", "2"}, "b": {"/"}}, e.MultiValueQueryStringParameters); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, res.Header.Values("X-Two")); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+// environment: functions see of this machine what they see on Lambda, and nothing of the test.
+func environment(t *testing.T, url string) {
+	for path, handler := range map[string]string{"/v1/health": "discovery", "/v1/logs": "stream"} {
+		got, _ := ask(t, url+path)
+		for name, want := range map[string]string{
+			"_HANDLER": handler, "AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/probe", "AWS_REGION": "us-east-1", "LAMBDA_TASK_ROOT": got.Dir, "PROBE": "yes", "PATH": "/usr/bin:/bin",
+		} {
+			if got.Env[name] != want {
+				t.Errorf("%s: %s is %q; want %q", handler, name, got.Env[name], want)
+			}
+		}
+		if got.Env["AWS_LAMBDA_FUNCTION_NAME"] == "" || got.Env["BDK_SECRET_ARN"] == "" || !strings.HasPrefix(got.Env["AWS_ENDPOINT_URL"], "http://127.0.0.1:") {
+			t.Errorf("%s: %v", handler, got.Env)
+		}
+		if got.Env[awsloop.Gate] != "" {
+			t.Errorf("%s has the test's environment", handler)
+		}
+	}
+}
+
+// streams: what is streamed arrives as it is written.
+func streams(t *testing.T, url string) {
+	begin := time.Now()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/logs?ms=300", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for i := range 4 {
+		line, err := lines.ReadString('\n')
+		took, want := time.Since(begin), time.Duration(i)*300*time.Millisecond
+		if err != nil || took < want || took > want+time.Second {
+			t.Errorf("line %d came after %s: %.20q, error %v", i, took, line, err)
+		}
+	}
+	if res.StatusCode != http.StatusCreated || res.Header.Get("Content-Type") != "application/x-ndjson" {
+		t.Errorf("got %d %s", res.StatusCode, res.Header)
+	}
+}
+
+// kill: a function that is killed fails its request, and the next one gets a new process.
+func kill(t *testing.T, l *awsloop.Loop, url string) {
+	for handler, path := range map[string]string{"discovery": "/v1/health", "stream": "/v1/logs"} {
+		done := make(chan int, 1)
+		go func() {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", url+path+"?ms=20000", nil)
+			if err != nil {
+				done <- -1
+				return
+			}
+			res, err := (&http.Client{}).Do(r)
+			if err != nil {
+				done <- 0
+				return
+			}
+			defer res.Body.Close()
+			buf := bufio.NewReader(res.Body)
+			for err == nil {
+				_, err = buf.ReadString('\n')
+			}
+			if handler == "stream" && err.Error() == "EOF" {
+				t.Errorf("%s: the answer ended well", handler)
+			}
+			done <- res.StatusCode
+		}()
+		time.Sleep(time.Second) // until the function works on it
+		killed := l.Kill(handler)
+		if got := <-done; killed == 0 || got != map[string]int{"discovery": 502, "stream": 201}[handler] {
+			t.Errorf("%s: %d processes killed, answer %d", handler, killed, got)
+		}
+		if got, _ := ask(t, url+path); got.Env["_HANDLER"] != handler {
+			t.Errorf("%s does not answer any more", handler)
+		}
+	}
+}
+
+// build makes the CDK program of the repository, and settings for it to deploy the probe.
+func build(t *testing.T) (app string, settings map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
-	run := func(env string, args ...string) {
-		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Env = append(os.Environ(), env)
+	app = filepath.Join(dir, "app")
+	for path, source := range map[string]string{app: "../../infra/app", filepath.Join(dir, "zip", "bootstrap"): "./testdata/probe"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", path, source)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
+			t.Fatalf("building %s: %v\n%s", source, err, out)
 		}
 	}
-	app = filepath.Join(dir, "app")
-	run("CGO_ENABLED=0", "build", "-o", app, "../../infra/app")
-	run("CGO_ENABLED=0", "build", "-tags", "lambda.norpc", "-o", filepath.Join(dir, "bootstrap"), "./testdata/probe")
-	archive = filepath.Join(dir, "bootstrap.zip")
-	out, err := os.Create(archive)
+	archive, err := os.Create(filepath.Join(dir, "bootstrap.zip"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := zip.NewWriter(out)
-	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	h.SetMode(0o755)
-	f, err := w.CreateHeader(h)
-	if err != nil {
+	defer archive.Close()
+	w := zip.NewWriter(archive)
+	if err := w.AddFS(os.DirFS(filepath.Join(dir, "zip"))); err != nil {
 		t.Fatal(err)
 	}
-	in, err := os.Open(filepath.Join(dir, "bootstrap"))
-	if err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(f, in); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	out.Close()
-	raw, err := json.Marshal(deploy.Manifest{
+	manifest, err := json.Marshal(deploy.Manifest{
 		Version: deploy.Version, Slug: "probe", Architecture: runtime.GOARCH, Archive: "bootstrap.zip",
 		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
 	})
+	path := filepath.Join(dir, "manifest.json")
+	if err == nil {
+		err = os.WriteFile(path, manifest, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := filepath.Join(dir, "manifest.json")
-	if err := os.WriteFile(manifest, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return app, manifest
+	return app, map[string]string{"manifest": path, "env": "PROBE=yes"}
 }
-
-var _ = context.Background
-var _ = strings.Cut

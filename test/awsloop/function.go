@@ -50,7 +50,7 @@ func (l *Loop) function(tb testing.TB, arn string) *function {
 	f.env = []string{
 		"PATH=/usr/bin:/bin", "LAMBDA_TASK_ROOT=" + f.dir, "_HANDLER=" + c.Handler, "AWS_LAMBDA_FUNCTION_NAME=" + c.FunctionName, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(c.MemorySize), "AWS_LAMBDA_LOG_GROUP_NAME=" + c.LoggingConfig.LogGroup, "AWS_LAMBDA_LOG_STREAM_NAME=front",
-		"AWS_REGION=" + region, "AWS_DEFAULT_REGION=" + region, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + l.url, mark + l.dir,
+		"AWS_REGION=" + region, "AWS_DEFAULT_REGION=" + region, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + l.through, mark + l.dir,
 	}
 	for _, vars := range []map[string]string{l.env, c.Environment.Variables} {
 		for name, value := range vars {

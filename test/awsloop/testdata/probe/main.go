@@ -21,19 +21,18 @@ func main() {
 	case "sessions", "discovery":
 		lambda.Start(answer)
 	default:
-		lambda.Start(work)
+		lambda.Start(func() {})
 	}
 }
 
 type seen struct {
 	Env   map[string]string
 	Dir   string
-	PID   int
 	Event json.RawMessage
 }
 
 func look(event json.RawMessage) string {
-	s := seen{Env: map[string]string{}, PID: os.Getpid(), Event: event}
+	s := seen{Env: map[string]string{}, Event: event}
 	s.Dir, _ = os.Getwd()
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
@@ -48,7 +47,6 @@ func answer(ctx context.Context, event json.RawMessage) (events.APIGatewayProxyR
 	_ = json.Unmarshal(event, &r)
 	ms, _ := strconv.Atoi(r.QueryStringParameters["ms"])
 	time.Sleep(time.Duration(ms) * time.Millisecond)
-	os.Stdout.WriteString(`{"level":"INFO","msg":"answered"}` + "\n")
 	return events.APIGatewayProxyResponse{StatusCode: 200, Body: look(event), MultiValueHeaders: map[string][]string{"X-Two": {"a", "b"}, "Content-Type": {"application/json"}}}, nil
 }
 
@@ -66,31 +64,5 @@ func stream(ctx context.Context, event json.RawMessage) (*events.APIGatewayProxy
 		}
 		write.Close()
 	}()
-	return &events.APIGatewayProxyStreamingResponse{StatusCode: 201, Headers: map[string]string{"Content-Type": "application/x-ndjson"}, Body: read}, nil
-}
-
-// work appends a line to the file of its input, sleeps, and ends as it says.
-func work(ctx context.Context, event json.RawMessage) (any, error) {
-	var in struct {
-		File, End, Outcome string
-		Ms                 int
-		Calls              []string
-	}
-	_ = json.Unmarshal(event, &in)
-	if in.File != "" {
-		f, err := os.OpenFile(in.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		f.WriteString(os.Getenv("_HANDLER") + " " + os.Getenv("AWS_LAMBDA_FUNCTION_VERSION") + " " + strconv.Itoa(os.Getpid()) + " " + string(event) + "\n")
-		f.Close()
-	}
-	time.Sleep(time.Duration(in.Ms) * time.Millisecond)
-	switch in.End {
-	case "exit":
-		os.Exit(3)
-	case "error":
-		return nil, io.ErrUnexpectedEOF
-	}
-	return map[string]any{"Outcome": in.Outcome, "Calls": in.Calls, "Env": os.Getenv("_HANDLER")}, nil
+	return &events.APIGatewayProxyStreamingResponse{StatusCode: 201, Headers: map[string]string{"Content-Type": "application/x-ndjson"}, MultiValueHeaders: map[string][]string{"X-Two": {"a", "b"}}, Body: read}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
@@ -15,7 +14,7 @@ import (
 var Notes = bdk.DefineTool(bdk.ToolSpec{Description: "Read the ids of all calls of note that ran.", Effect: bdk.Read}, notes)
 
 func notes(_ context.Context, call *bdk.Call, _ struct{}) ([]string, error) {
-	raw, err := os.ReadFile(filepath.Join(call.StateRoot, "notes"))
+	raw, err := os.ReadFile(notesFile(call))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
