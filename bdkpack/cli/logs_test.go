@@ -47,7 +47,9 @@ func fakeCloudWatch(w http.ResponseWriter, r *http.Request) {
 			})
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"events": events})
+	if err := json.NewEncoder(w).Encode(map[string]any{"events": events}); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func TestLogsOfAServer(t *testing.T) {

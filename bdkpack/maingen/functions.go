@@ -34,14 +34,14 @@ func Functions(ctx context.Context, ws *project.Workspace, agent project.Agent, 
 // tags returns the build tags of functions: the author's, and the one that leaves out the remote calls of old runtimes, which
 // bring templates and with them all methods of all types.
 func tags(env []string) string {
-	all := "lambda.norpc"
+	all := []string{"lambda.norpc"}
 	for _, kv := range (&exec.Cmd{Env: env}).Environ() {
 		flags, ok := strings.CutPrefix(kv, "GOFLAGS=")
 		for flag := range strings.FieldsSeq(flags) {
 			if more, found := strings.CutPrefix(flag, "-tags="); ok && found {
-				all += "," + more
+				all = append(all, more)
 			}
 		}
 	}
-	return all
+	return strings.Join(all, ",")
 }
