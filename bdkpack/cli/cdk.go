@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,18 +26,20 @@ type cdk struct {
 }
 
 // findCDK finds what deploys the agent in dir. The checkout is that of bdk, "" if there is none.
-func findCDK(io *IO, dir, checkout string) (*cdk, error) {
+func findCDK(ctx context.Context, io *IO, dir, checkout string) (*cdk, error) {
 	dir, err := project.Resolve(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &cdk{dir: cdkFolder(dir)}
-	if c.dir == "" {
-		c.dir = cdkFolder(checkout)
+	c := &cdk{}
+	for _, place := range append(inModule(dir), checkout) {
+		if c.dir == "" && place != "" && describesAgents(ctx, io, place) {
+			c.dir = place
+		}
 	}
 	if c.dir == "" {
-		return nil, fmt.Errorf("there is no cdk.json for %s, neither in its folder nor above in its module: `bdk init` writes one, "+
-			"and the infra/main.go that it names; take them from a new agent", dir)
+		return nil, fmt.Errorf("there is no cdk.json for %s whose app is a Go program that calls infra.Main, neither in its folder nor above in its module: "+
+			"`bdk init` writes one, and the infra/main.go that it names; take them from a new agent", dir)
 	}
 	if lookPath(io, "node") == "" {
 		return nil, errors.New("node is not on the PATH: deploying uses the AWS CDK, which needs Node.js; install its version 22 or later")
@@ -56,17 +59,33 @@ func findCDK(io *IO, dir, checkout string) (*cdk, error) {
 	return c, nil
 }
 
-// cdkFolder returns the nearest folder at or above dir, up to that of its go.mod, that has a cdk.json; "" if none has.
-func cdkFolder(dir string) string {
-	for _, at := range above(dir) {
-		if _, err := os.Stat(filepath.Join(at, "cdk.json")); err == nil {
-			return at
-		}
+// describesAgents says whether the program that the cdk.json in a folder names, if there is one, is about agents: those of
+// other systems are none of our business.
+func describesAgents(ctx context.Context, io *IO, dir string) bool {
+	var settings struct {
+		App string `json:"app"`
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "cdk.json"))
+	if err != nil || json.Unmarshal(data, &settings) != nil {
+		return false
+	}
+	words := strings.Fields(settings.App)
+	if len(words) < 3 || !strings.Contains(settings.App, "go run ") {
+		return false
+	}
+	out, err := project.RunGo(ctx, dir, io.Env, nil, "list", "-e", "-deps", "--", words[len(words)-1])
+	return err == nil && slices.Contains(strings.Fields(string(out)), project.BDKModule+"/infra")
+}
+
+// inModule returns dir and the folders above it, up to that of its go.mod.
+func inModule(dir string) []string {
+	all := above(dir)
+	for i, at := range all {
 		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
-			return ""
+			return all[:i+1]
 		}
 	}
-	return ""
+	return all
 }
 
 // above returns dir, which is absolute or "", and the folders above it.

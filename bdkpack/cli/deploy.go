@@ -56,7 +56,7 @@ func deployRun(ctx context.Context, io *IO, opts deployOptions, checkout string)
 	if err != nil {
 		return err
 	}
-	tool, err := findCDK(io, opts.dir, checkout)
+	tool, err := findCDK(ctx, io, opts.dir, checkout)
 	if err != nil {
 		return err
 	}

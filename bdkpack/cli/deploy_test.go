@@ -56,7 +56,9 @@ func newDeployment(t *testing.T, more map[string]string) *deployment {
 	files := map[string]string{
 		"agent/go.mod": "module my-agent\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/bdk-lambda/bdk v0.0.0\n\texample.com/dep v0.0.0 // indirect\n)\n\n" +
 			"replace github.com/bdk-lambda/bdk => ../bdk\n\nreplace example.com/dep => ../dep\n",
-		"agent/cdk.json": "{}", "agent/node_modules/.bin/cdk": fakeCDK, "bin/node": "#!/bin/sh\n",
+		"agent/cdk.json": `{"app":"go run ./infra"}`, "bdk/infra/infra.go": "package infra\n",
+		"agent/infra/main.go":         "package main\n\nimport _ \"github.com/bdk-lambda/bdk/infra\"\n\nfunc main() {}\n",
+		"agent/node_modules/.bin/cdk": fakeCDK, "bin/node": "#!/bin/sh\n",
 	}
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
@@ -140,11 +142,14 @@ func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		remove string // a file
+		app    string // of the cdk.json
 		fails  string // what the CDK says
 		broken bool   // the agent has a mistake
 		want   []string
 	}{
 		"no cdk.json":    {remove: "agent/cdk.json", want: []string{"no cdk.json", "bdk init"}},
+		"another's":      {app: "npx ts-node bin/app.ts", want: []string{"no cdk.json", "infra.Main"}},
+		"another Go app": {app: "go run ./other", want: []string{"no cdk.json", "infra.Main"}},
 		"no node":        {remove: "bin/node", want: []string{"node is not on the PATH", "version 22"}},
 		"no cdk":         {remove: "agent/node_modules/.bin/cdk", want: []string{"not installed", "npm install --save-dev aws-cdk"}},
 		"no credentials": {fails: "Unable to resolve AWS account to use. It must be either configured", want: []string{"cdk deploy failed", "aws configure"}},
@@ -158,6 +163,10 @@ func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 			more := map[string]string{}
 			if c.broken {
 				more["agent/bot/tools/greet.go"] = "package tools\n"
+			}
+			if c.app != "" {
+				more["agent/cdk.json"] = `{"app":"` + c.app + `"}`
+				more["agent/other/main.go"] = "package main\n\nfunc main() {}\n"
 			}
 			d := newDeployment(t, more)
 			d.io.Env = append(d.io.Env, "CDK_FAILS="+c.fails)
