@@ -283,7 +283,7 @@ func TestHelpAllExplainsEveryCommandAndFlag(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"dev", "help", "info", "init", "run", "serve", "validate", "version"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"deploy", "dev", "help", "info", "init", "logs", "pack", "run", "serve", "validate", "version"}, names); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 }

@@ -76,32 +76,38 @@ type File struct {
 }
 
 // Pack packs the agent in dir, or each of the agents in the folders of dir. With errors among the diagnostics nothing is
-// written. Diagnostics are sorted and name files by absolute path. An error means that something beside the agents is wrong,
+// written, unless only the build of a later agent finds them. Diagnostics are sorted and name files by absolute path. An error means that something beside the agents is wrong,
 // such as the options, the go command or the folder to write to.
 func Pack(ctx context.Context, dir string, opts Options) (Result, diag.List, error) {
 	p := &packer{Options: opts}
 	if err := p.complete(); err != nil {
 		return Result{}, nil, err
 	}
-	p.tell(maingen.Checking, "")
-	ws, diags, err := project.Load(ctx, dir, &project.Options{
-		Env: p.Env, Downloading: func(module string) { p.tell(maingen.Downloading, module) },
-	})
+	if p.Progress == nil {
+		p.Progress = func(maingen.Progress) {}
+	}
+	p.Progress(maingen.Progress{Phase: maingen.Checking})
+	downloaded := 0
+	ws, diags, err := project.Load(ctx, dir, &project.Options{Env: p.Env, Downloading: func(module string) {
+		downloaded++
+		p.Progress(maingen.Progress{Phase: maingen.Downloading, Module: module, Done: downloaded})
+	}})
 	if err != nil {
 		return Result{}, nil, err
+	}
+	result := Result{Agents: []Agent{}}
+	if diags.HasErrors() {
+		return result, diags, nil
 	}
 	plans := make([]plan, len(ws.Agents))
 	for i, a := range ws.Agents {
 		var more diag.List
 		plans[i], more = p.plan(a)
-		if !diags.HasErrors() { // what an agent consists of may not be known otherwise
-			diags = append(diags, more...)
-		}
+		diags = append(diags, more...)
 	}
 	if diags = diags.Sort(); diags.HasErrors() {
-		return Result{}, diags, nil
+		return result, diags, nil
 	}
-	var result Result
 	for _, plan := range plans {
 		packed, more, err := p.pack(ctx, ws, plan)
 		diags = append(diags, more...).Sort()
@@ -146,12 +152,6 @@ func (p *packer) complete() error {
 		p.Env = append(p.Env, deploy.EnvModel+"="+p.Model)
 	}
 	return nil
-}
-
-func (p *packer) tell(phase maingen.Phase, module string) {
-	if p.Progress != nil {
-		p.Progress(maingen.Progress{Phase: phase, Module: module})
-	}
 }
 
 // pack builds and writes one agent.
