@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -122,6 +123,29 @@ func TestDeployPacksAndHandsOverToTheCDK(t *testing.T) {
 	}
 	if !strings.Contains(d.err.String(), "making the stack\n") {
 		t.Errorf("what the CDK says is not shown:\n%s", d.err.String())
+	}
+}
+
+func TestPackSaysWhereAndHowLarge(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t, nil)
+	dir, out := filepath.Join(d.root, "agent"), filepath.Join(d.root, "out")
+	if code := cli.Run(t.Context(), d.io, []string{"pack", dir, "--out", out, "--arch", "amd64"}); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, d.err.String())
+	}
+	pattern := `^agent is packed for amd64 into .*/out/agent/bootstrap.zip\n  archive +\d\.\d{3} MB of 8\n    bootstrap +\d\.\d{3} MB of 20\n    agent/demo.yaml +0.000 MB\n$`
+	if !regexp.MustCompile(pattern).MatchString(d.out.String()) {
+		t.Errorf("got:\n%s", d.out.String())
+	}
+	for want, text := range map[string]string{`"ok": true`: "Be brief.", `"ok": false`: " "} {
+		d.out.Reset()
+		if err := os.WriteFile(filepath.Join(dir, "bot", "instructions.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code := cli.Run(t.Context(), d.io, []string{"pack", "--dir", dir, "--out", out, "--json"})
+		if !strings.Contains(d.out.String(), want) || !json.Valid(d.out.Bytes()) || (code == 0) != (want == `"ok": true`) {
+			t.Errorf("with instructions %q: exit code %d and\n%s", text, code, d.out.String())
+		}
 	}
 }
 
