@@ -24,6 +24,7 @@ const (
 	EnvMachine  = "BDK_STATE_MACHINE_ARN"
 	EnvSecret   = "BDK_SECRET_ARN" //nolint:gosec // a name
 	EnvModel    = "BDK_MODEL"      // the model instead of the agent's own
+	EnvBuffered = "BDK_BUFFERED"   // not empty: the stream function answers when all is written
 )
 
 // BlobPrefix is the prefix of the keys of blobs in the bucket.

@@ -18,6 +18,7 @@ const (
 
 	SessionRow     = "row"
 	SessionVersion = "v"
+	Snapshot       = "snap" // of a session: the reference of its blob
 
 	ByOwner    = "byOwner" // an index of the sessions, with its keys
 	OwnerShard = "ow"

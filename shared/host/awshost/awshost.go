@@ -42,10 +42,11 @@ import (
 )
 
 const (
-	maxStream = 14 * time.Minute // a function may run for 15
-	idleClose = time.Minute
-	pollTurn  = 200 * time.Millisecond // while a turn runs: deltas are written every 250 ms
-	pollQuiet = time.Second
+	maxStream   = 14 * time.Minute // a function may run for 15
+	maxBuffered = 20 * time.Second // API Gateway waits for 29
+	idleClose   = time.Minute
+	pollTurn    = 200 * time.Millisecond // while a turn runs: deltas are written every 250 ms
+	pollQuiet   = time.Second
 )
 
 // Host is one agent in one function. It is safe for concurrent use.
@@ -124,16 +125,24 @@ func (h *Host) connect(cfg aws.Config) {
 	h.sweeper = sfnturn.NewSweeper(h.runner, h.sessions, h.project.Slug, sfnturn.SweepOptions{Clock: h.opts.Clock, Log: h.log})
 }
 
-// API returns the HTTP surface of the agent, at /<slug>/v1. It reads the deployment's secret.
-func (h *Host) API(ctx context.Context) (http.Handler, error) {
+// API returns the HTTP surface of the agent, at /<slug>/v1. It reads the deployment's secret. If answers leave when they
+// are complete, buffered, a stream ends before API Gateway gives up waiting for it.
+func (h *Host) API(ctx context.Context, buffered bool) (http.Handler, error) {
 	policy, err := auth.Secret(ctx, h.secrets.Get)
 	if err != nil {
 		return nil, fmt.Errorf("reading the deployment's secret: %w", err)
 	}
-	return httpapi.New([]httpapi.Agent{h.control}, httpapi.Options{
-		Auth: policy, Blobs: h.blobs, Logs: h.logs, Clock: h.opts.Clock, Log: h.log, MaxStream: maxStream, IdleClose: idleClose,
-	}), nil
+	opts := httpapi.Options{
+		Auth: auth.Chain(policy, auth.IAM()), Blobs: h.blobs, Logs: h.logs, Clock: h.opts.Clock, Log: h.log, MaxStream: maxStream, IdleClose: idleClose,
+	}
+	if buffered {
+		opts.MaxStream = maxBuffered
+	}
+	return httpapi.New([]httpapi.Agent{h.control}, opts), nil
 }
 
 // Log returns the logger of the function.
 func (h *Host) Log() *slog.Logger { return h.log }
+
+// Slug returns the name of the agent, which is that of its API's stage too.
+func (h *Host) Slug() string { return h.project.Slug }

@@ -230,7 +230,7 @@ type client struct {
 
 func (c *cloud) client(w *wire) *client {
 	c.t.Helper()
-	api, err := c.function(w).API(c.t.Context())
+	api, err := c.function(w).API(c.t.Context(), false)
 	if err != nil {
 		c.t.Fatal(err)
 	}

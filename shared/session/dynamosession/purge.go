@@ -15,7 +15,7 @@ import (
 )
 
 // Purge removes what belongs to a session whose row the table has removed: its events, and what of them is in the blob
-// store. Snapshot is the attribute "snap" of the removed row, "" if it had none. Purge fails with bdkerr.Conflict while
+// store. Snapshot is the attribute tables.Snapshot of the removed row, "" if it had none. Purge fails with bdkerr.Conflict while
 // the row is there. Done again after it was cut off, it goes on.
 func (d *Driver) Purge(ctx context.Context, id, snapshot string) error {
 	item, err := d.get(ctx, id, tables.SessionID)
