@@ -142,7 +142,7 @@ func (l *Loop) start(tb testing.TB) bool {
 		tb.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(l.tool(emulatorTool), "-m", "ministack") //nolint:noctx // stop ends it, after the last cleanup that needs it
+	cmd := exec.Command(l.tool(emulatorTool), "-m", "ministack") // stop ends it, after the last cleanup that needs it
 	// functions inherit its environment: nothing in it is from the test
 	cmd.Env = []string{
 		"PATH=/usr/bin:/bin", "HOME=" + state, "TMPDIR=" + state, "S3_DATA_DIR=" + filepath.Join(state, "s3"), "BIND_HOST=127.0.0.1",

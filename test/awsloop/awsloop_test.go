@@ -27,11 +27,18 @@ func TestLoop(t *testing.T) {
 	app, settings := build(t)
 	d := l.Deploy(t, app, infra.OutputURL, settings)
 	d.ShowLogs(t, d.Outputs[infra.OutputLogs])
-	t.Run("Routes", func(t *testing.T) { routes(t, d.URL) })
-	t.Run("Environment", func(t *testing.T) { environment(t, d.URL) })
-	t.Run("Streams", func(t *testing.T) { streams(t, d.URL) })
-	t.Run("Kill", func(t *testing.T) { kill(t, l, d.URL) })
+	p := probe{l, d.URL}
+	t.Run("Routes", p.routes)
+	t.Run("Environment", p.environment)
+	t.Run("Streams", p.streams)
+	t.Run("Kill", p.kill)
 	l.Destroy(t, app, settings)
+}
+
+// probe is the deployment of testdata/probe.
+type probe struct {
+	loop *awsloop.Loop
+	url  string
 }
 
 // seen is what a function of the probe answers with.
@@ -41,7 +48,7 @@ type seen struct {
 	Event events.APIGatewayProxyRequest
 }
 
-func ask(t *testing.T, url string) (seen, *http.Response) {
+func ask(t *testing.T, url string) (seen, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 	if err != nil {
@@ -51,17 +58,17 @@ func ask(t *testing.T, url string) (seen, *http.Response) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { res.Body.Close() })
+	defer res.Body.Close()
 	var s seen
 	line, err := bufio.NewReader(res.Body).ReadString('\n')
 	if json.Unmarshal([]byte(line), &s) != nil {
 		t.Fatalf("%s: %d %.300s, error %v", url, res.StatusCode, line, err)
 	}
-	return s, res
+	return s, res.Header
 }
 
 // routes: a request gets to its function as it was sent.
-func routes(t *testing.T, url string) {
+func (p probe) routes(t *testing.T) {
 	for path, want := range map[string]struct{ handler, resource, id string }{
 		"":                            {"discovery", "/", ""},
 		"/":                           {"discovery", "/", ""},
@@ -75,7 +82,7 @@ func routes(t *testing.T, url string) {
 		"/v1/logs":                    {"stream", "/v1/logs", ""},
 		"/v1/session/a%2Fb%25/stream": {"stream", "/v1/session/{id}/stream", "a%2Fb%25"},
 	} {
-		got, res := ask(t, url+path+"?a=1&a=2&b=%2F")
+		got, header := ask(t, p.url+path+"?a=1&a=2&b=%2F")
 		e := got.Event
 		if got.Env["_HANDLER"] != want.handler || e.Resource != want.resource || e.PathParameters["id"] != want.id {
 			t.Errorf("%s: got %s, %s, id %q; want %v", path, got.Env["_HANDLER"], e.Resource, e.PathParameters["id"], want)
@@ -86,16 +93,16 @@ func routes(t *testing.T, url string) {
 		if diff := cmp.Diff(map[string][]string{"a": {"1", "2"}, "b": {"/"}}, e.MultiValueQueryStringParameters); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
-		if diff := cmp.Diff([]string{"a", "b"}, res.Header.Values("X-Two")); diff != "" {
+		if diff := cmp.Diff([]string{"a", "b"}, header.Values("X-Two")); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
 }
 
 // environment: functions see of this machine what they see on Lambda, and nothing of the test.
-func environment(t *testing.T, url string) {
+func (p probe) environment(t *testing.T) {
 	for path, handler := range map[string]string{"/v1/health": "discovery", "/v1/logs": "stream"} {
-		got, _ := ask(t, url+path)
+		got, _ := ask(t, p.url+path)
 		for name, want := range map[string]string{
 			"_HANDLER": handler, "AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/probe", "AWS_REGION": "us-east-1", "LAMBDA_TASK_ROOT": got.Dir, "PROBE": "yes", "PATH": "/usr/bin:/bin",
 		} {
@@ -113,9 +120,9 @@ func environment(t *testing.T, url string) {
 }
 
 // streams: what is streamed arrives as it is written.
-func streams(t *testing.T, url string) {
+func (p probe) streams(t *testing.T) {
 	begin := time.Now()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/logs?ms=300", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/v1/logs?ms=300", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +145,11 @@ func streams(t *testing.T, url string) {
 }
 
 // kill: a function that is killed fails its request, and the next one gets a new process.
-func kill(t *testing.T, l *awsloop.Loop, url string) {
+func (p probe) kill(t *testing.T) {
 	for handler, path := range map[string]string{"discovery": "/v1/health", "stream": "/v1/logs"} {
 		done := make(chan int, 1)
 		go func() {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", url+path+"?ms=20000", nil)
+			r, err := http.NewRequestWithContext(t.Context(), "GET", p.url+path+"?ms=20000", nil)
 			if err != nil {
 				done <- -1
 				return
@@ -163,11 +170,11 @@ func kill(t *testing.T, l *awsloop.Loop, url string) {
 			done <- res.StatusCode
 		}()
 		time.Sleep(time.Second) // until the function works on it
-		killed := l.Kill(handler)
+		killed := p.loop.Kill(handler)
 		if got := <-done; killed == 0 || got != map[string]int{"discovery": 502, "stream": 201}[handler] {
 			t.Errorf("%s: %d processes killed, answer %d", handler, killed, got)
 		}
-		if got, _ := ask(t, url+path); got.Env["_HANDLER"] != handler {
+		if got, _ := ask(t, p.url+path); got.Env["_HANDLER"] != handler {
 			t.Errorf("%s does not answer any more", handler)
 		}
 	}

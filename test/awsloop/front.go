@@ -189,8 +189,8 @@ func last(values map[string][]string) map[string]string {
 
 // relay passes an answer on as it comes. A client that has left does not stop it: on AWS the function goes on too.
 func relay(w http.ResponseWriter, answer io.Reader) error {
-	head, rest, err := prelude(answer)
-	if err != nil {
+	head, rest, ok := prelude(answer)
+	if !ok {
 		http.Error(w, `{"message":"Internal server error"}`, http.StatusBadGateway)
 		return nil
 	}
@@ -225,20 +225,19 @@ type metadata struct {
 	MultiValueHeaders map[string][]string `json:"multiValueHeaders"`
 }
 
-// prelude reads the metadata and the eight NUL bytes behind it.
-func prelude(answer io.Reader) (metadata, io.Reader, error) {
+// prelude reads the metadata and the eight NUL bytes behind it, and reports whether they were there.
+func prelude(answer io.Reader) (head metadata, rest io.Reader, ok bool) {
 	dec := json.NewDecoder(answer)
-	var head metadata
-	if err := dec.Decode(&head); err != nil {
-		return head, nil, err
+	if dec.Decode(&head) != nil {
+		return head, nil, false
 	}
-	rest := io.MultiReader(dec.Buffered(), answer)
+	rest = io.MultiReader(dec.Buffered(), answer)
 	nul := make([]byte, 8)
 	if _, err := io.ReadFull(rest, nul); err != nil || string(nul) != strings.Repeat("\x00", 8) {
-		return head, nil, fmt.Errorf("the metadata ends with %q, error %w", nul, err)
+		return head, nil, false
 	}
 	if head.StatusCode == 0 {
 		head.StatusCode = http.StatusOK
 	}
-	return head, rest, nil
+	return head, rest, true
 }

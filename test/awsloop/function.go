@@ -86,7 +86,7 @@ func (l *Loop) unpack(tb testing.TB, location, dir string) {
 		err = os.CopyFS(dir, archive)
 	}
 	if err == nil {
-		err = os.Chmod(filepath.Join(dir, "bootstrap"), 0o700) //nolint:gosec // a program
+		err = os.Chmod(filepath.Join(dir, "bootstrap"), 0o700)
 	}
 	if err != nil {
 		tb.Fatalf("unpacking the code of a function: %v", err)
@@ -135,7 +135,7 @@ func (f *function) lease() (*environment, error) {
 	}
 	e := &environment{arn: f.arn, next: make(chan *invocation), done: make(chan struct{})}
 	e.api = httptest.NewServer(e)
-	e.process = exec.Command(filepath.Join(f.dir, "bootstrap")) //nolint:noctx,gosec // kill ends what was deployed
+	e.process = exec.Command(filepath.Join(f.dir, "bootstrap")) // kill ends what was deployed
 	e.process.Dir, e.process.Stdout, e.process.Stderr = f.dir, f.log, f.log
 	e.process.Env = append([]string{"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(e.api.URL, "http://")}, f.env...)
 	separate(e.process)
