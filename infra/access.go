@@ -167,6 +167,9 @@ func (s *stack) grant() {
 		if s.Manifest.Model != "" {
 			fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
 		}
+		if f.Kind == deploy.Streamed && s.Buffered {
+			fn.AddEnvironment(jsii.String(deploy.EnvBuffered), jsii.String("true"), nil)
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
 			fn.AddEnvironment(&name, jsii.String(s.Variables[name]), nil)
 		}

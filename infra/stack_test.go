@@ -131,12 +131,12 @@ func TestFunctions(t *testing.T) {
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions> " + machine,
 	}
-	for slug, more := range map[string][2]string{agent: {"arm64", ""}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {
+	for slug, more := range map[string][3]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug", "BDK_BUFFERED=true"}} {
 		want, got := map[string]function{}, map[string]function{}
 		for _, f := range deploy.Functions() {
 			want[f.Name] = function{
 				"provided.al2023 [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
-				sorted(variables[f.Name] + " " + more[1]),
+				sorted(variables[f.Name] + " " + more[1] + " " + map[string]string{"stream": more[2]}[f.Name]),
 			}
 		}
 		for name, e := range load(t, slug).of("AWS::Lambda::Function") {
