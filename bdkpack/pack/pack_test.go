@@ -2,12 +2,14 @@ package pack_test
 
 import (
 	"archive/zip"
+	"bytes"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/bdk-lambda/bdk/bdkpack/pack"
+	"github.com/bdk-lambda/bdk/bdkpack/scaffold"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 )
 
@@ -40,9 +43,7 @@ func world(t *testing.T, more map[string]string) string {
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
 	}
-	for name, text := range more {
-		files[name] = text
-	}
+	maps.Copy(files, more)
 	for name, text := range files {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -95,6 +96,29 @@ func TestArchiveIsTheSameWhereverItIsPacked(t *testing.T) {
 	}
 }
 
+func TestAgentsOfAFolderArePackedAsEachByItself(t *testing.T) {
+	t.Parallel()
+	root := world(t, map[string]string{
+		"many/go.mod": "module example.com/many\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/bdk-lambda/bdk v0.0.0\n\texample.com/dep v0.0.0 // indirect\n)\n\n" +
+			"replace github.com/bdk-lambda/bdk => ../bdk\n\nreplace example.com/dep => ../dep\n",
+		"many/one/bot/agent.go": agentWith(`Model: "openai:a"`), "many/one/bot/instructions.md": "One.",
+		"many/two/bot/agent.go": agentWith(`Model: "openai:b"`), "many/two/bot/instructions.md": "Two.",
+	})
+	result, diags, err := pack.Pack(t.Context(), filepath.Join(root, "many"), pack.Options{Out: filepath.Join(root, "out")})
+	if err != nil || len(diags) > 0 || len(result.Agents) != 2 {
+		t.Fatalf("got %d agents, error %v and diagnostics\n%s", len(result.Agents), err, diags)
+	}
+	for i, slug := range []string{"one", "two"} {
+		alone := packed(t, filepath.Join(root, "many", slug), pack.Options{Out: filepath.Join(root, "alone")})
+		if diff := cmp.Diff(result.Agents[i].Manifest, alone.Manifest); diff != "" || alone.Manifest.Slug != slug {
+			t.Errorf("%s by itself (-with the other +alone):\n%s", slug, diff)
+		}
+	}
+	if a, b := result.Agents[0].Manifest.SHA256, result.Agents[1].Manifest.SHA256; a == b {
+		t.Error("the archives are the same")
+	}
+}
+
 func TestManifestSaysWhatIsInTheArchive(t *testing.T) {
 	t.Parallel()
 	root := world(t, map[string]string{
@@ -131,6 +155,60 @@ func TestManifestSaysWhatIsInTheArchive(t *testing.T) {
 	}
 }
 
+// TestRealAgentIsPackedWithoutWhatFunctionsMustNotLink packs what authors begin with, twice and from two folders.
+func TestRealAgentIsPackedWithoutWhatFunctionsMustNotLink(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("skipped: compiles and links the host, which takes up to a minute")
+	}
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sums []string
+	for range 2 {
+		root := t.TempDir()
+		dir := filepath.Join(root, "my-agent")
+		if _, err := scaffold.Write(dir, scaffold.Options{Template: "pr-approver", Checkout: checkout}); err != nil {
+			t.Fatal(err)
+		}
+		got := packed(t, dir, pack.Options{Arch: pack.AMD64, Out: filepath.Join(root, "out")})
+		sums = append(sums, got.Manifest.SHA256)
+		t.Logf("archive %d bytes, program %d bytes", got.Archive, got.Bootstrap)
+		program := string(first(t, filepath.Join(filepath.Dir(got.Path), got.Manifest.Archive)))
+		for name, want := range map[string]bool{
+			"github.com/bdk-lambda/bdk/functions.": true, "my-agent/bot/tools.": true,
+			"github.com/ncruces/": false, "text/template.": false, "html/template.": false, "net/rpc.": false, checkout + "/shared": false, root: false,
+		} {
+			if strings.Contains(program, name) != want {
+				t.Errorf("the program holds %q: %t, want %t", name, !want, want)
+			}
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("the archives have hashes %s and %s", sums[0], sums[1])
+	}
+}
+
+// first returns the first file of an archive.
+func first(t *testing.T, path string) []byte {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	in, err := z.File[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // unzip checks the program in an archive for amd64 and returns names and modes of all files.
 func unzip(t *testing.T, path string) []string {
 	t.Helper()
@@ -146,15 +224,7 @@ func unzip(t *testing.T, path string) []string {
 			t.Errorf("%s is of %s", f.Name, f.Modified)
 		}
 	}
-	in, err := z.File[0].Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := elf.NewFile(strings.NewReader(string(data)))
+	program, err := elf.NewFile(bytes.NewReader(first(t, path)))
 	if err != nil {
 		t.Fatal(err)
 	}
