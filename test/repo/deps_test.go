@@ -34,7 +34,7 @@ var (
 	storeAdapters = []string{module + "/shared/*/sqlite*", module + "/shared/internal/sqlitex", module + "/shared/host/localhost"}
 	awsAdapters   = []string{
 		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/internal/awsx",
-		module + "/shared/host/...",
+		module + "/shared/*/sfn*", module + "/shared/turn/sfnturn/sfntest", module + "/shared/*/aws*", module + "/shared/*/cloud*", module + "/shared/host/...",
 	}
 )
 
@@ -62,9 +62,20 @@ var rules = []rule{
 		deny:   aws,
 	},
 	{
-		why:  "authoring and packing work without AWS, and agents run in programs of their own",
+		why:    "authoring and packing work without AWS; only the command reads the log of a deployment",
+		in:     []string{module + "/bdkpack/..."},
+		except: []string{module + "/bdkpack/cli/...", module + "/bdkpack/cmd/bdk"},
+		deny:   aws,
+	},
+	{
+		why:  "agents run in programs of their own",
 		in:   []string{module + "/bdkpack/..."},
-		deny: append(slices.Clone(aws), module+"/shared/host/..."),
+		deny: []string{module + "/shared/host/...", module + "/functions/..."},
+	},
+	{
+		why:  "a function on Lambda has no database of its own", // the test of bdkpack/pack looks at what is deployed
+		in:   []string{module + "/functions/..."},
+		deny: append([]string{module + "/shared/host/localhost"}, stores...),
 	},
 	{
 		why:    "templates keep the linker from dropping unused methods: what a Lambda links has none",
