@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,6 +37,9 @@ func newRequest(ctx context.Context, e events.APIGatewayProxyRequest, stage stri
 		}
 		e.Body, e.IsBase64Encoded = string(body), false
 	}
+	if strings.Trim(strings.ToUpper(e.HTTPMethod), "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
+		return nil, cancel, bdkerr.New(bdkerr.InvalidRequest, "%.20q is no method", e.HTTPMethod)
+	}
 	target := address(stage, e)
 	// the library would paste path, host and query into a URL, where some do not survive
 	e.Path, e.RequestContext.DomainName = "/", "gateway.invalid"
@@ -46,7 +50,7 @@ func newRequest(ctx context.Context, e events.APIGatewayProxyRequest, stage stri
 	var accessor core.RequestAccessor
 	r, err = accessor.EventToRequestWithContext(ctx, e)
 	if err != nil {
-		return nil, cancel, bdkerr.New(bdkerr.InvalidRequest, "the request cannot be read: its method is %.20q", e.HTTPMethod)
+		return nil, cancel, fmt.Errorf("reading the event: %w", err)
 	}
 	r = r.WithContext(ctx)
 	host := r.Header.Get("Host")

@@ -47,8 +47,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.status == http.StatusNoContent || w.status == http.StatusNotModified {
 		return 0, http.ErrBodyNotAllowed
 	}
-	_, typed := w.fixed["Content-Type"]
-	if !w.begun && !typed && w.fixed.Get("Content-Encoding") == "" && len(p) > 0 {
+	if !w.begun && len(p) > 0 && w.fixed.Get("Content-Type") == "" && w.fixed.Get("Content-Encoding") == "" {
 		w.fixed.Set("Content-Type", http.DetectContentType(p))
 	}
 	w.begin()
