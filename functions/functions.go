@@ -34,7 +34,7 @@ import (
 func Main(projects []bdk.Project) int {
 	handler, err := open(context.Background(), projects, os.Getenv, os.Stdout) //nolint:forbidigo // where the program begins
 	if err != nil {
-		slog.New(slog.NewJSONHandler(os.Stdout, nil)).Error("the function cannot start", slog.Any("error", err)) //nolint:sloglint // there is no context
+		slog.New(slog.NewJSONHandler(os.Stdout, nil)).Error("the function cannot start", slog.Any("error", err))
 		return 1
 	}
 	lambda.Start(handler)

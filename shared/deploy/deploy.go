@@ -22,9 +22,9 @@ const (
 	EnvControl  = "BDK_CONTROL_TABLE"
 	EnvBucket   = "BDK_BUCKET"
 	EnvMachine  = "BDK_STATE_MACHINE_ARN"
-	EnvSecret   = "BDK_SECRET_ARN" //nolint:gosec // a name
-	EnvModel    = "BDK_MODEL"      // the model instead of the agent's own
-	EnvBuffered = "BDK_BUFFERED"   // not empty: the stream function answers when all is written
+	EnvSecret   = "BDK_SECRET_ARN"
+	EnvModel    = "BDK_MODEL"    // the model instead of the agent's own
+	EnvBuffered = "BDK_BUFFERED" // not empty: the stream function answers when all is written
 )
 
 // BlobPrefix is the prefix of the keys of blobs in the bucket.

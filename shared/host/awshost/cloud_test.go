@@ -190,7 +190,7 @@ func (w *wire) send(r *http.Request, operation string) (*http.Response, error) {
 		}
 		return w.machine.Config().HTTPClient.Do(r)
 	case "secretsmanager":
-		body, _ := json.Marshal(map[string]string{"SecretString": w.secret})
+		body := fmt.Appendf(nil, `{"SecretString":%q}`, w.secret)
 		rec := httptest.NewRecorder()
 		if raw, _ := io.ReadAll(r.Body); bytes.Contains(raw, []byte("AWSPREVIOUS")) {
 			rec.Header().Set("X-Amzn-Errortype", "ResourceNotFoundException")

@@ -81,10 +81,14 @@ func record(e types.FilteredLogEvent) (telemetry.Record, bool) {
 // withoutMetrics removes what [telemetry.EMF] has added.
 func withoutMetrics(attrs map[string]json.RawMessage) {
 	var meta struct {
-		CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+		Sets []struct {
+			Metrics []struct {
+				Name string `json:"Name"`
+			} `json:"Metrics"`
+		} `json:"CloudWatchMetrics"`
 	}
 	if json.Unmarshal(attrs["_aws"], &meta) == nil {
-		for _, set := range meta.CloudWatchMetrics {
+		for _, set := range meta.Sets {
 			for _, m := range set.Metrics {
 				delete(attrs, m.Name)
 			}
