@@ -10,7 +10,7 @@ AGENT     ?= $(TEMPLATE)
 ARCH      ?= arm64
 FUZZTIME  ?= 10s
 TESTFLAGS ?=
-RACEPKGS  ?= ./shared/... ./bdkpack/... ./test/e2e/...
+RACEPKGS  ?= ./shared/... ./bdkpack/... ./functions/... ./test/e2e/...
 
 TOOLS    := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint@v2.15.0/golangci-lint
