@@ -3,17 +3,21 @@ package await
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"log/slog"
 
+	"github.com/bdk-lambda/bdk/functions/internal/invocation"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
 // New returns the Lambda handler. The state machine goes on when the token is returned to it, not when the handler ends.
-func New(park func(context.Context, sfnturn.AwaitInput) error) func(context.Context, sfnturn.AwaitInput) error {
+func New(park func(context.Context, sfnturn.AwaitInput) error, log *slog.Logger) func(context.Context, sfnturn.AwaitInput) error {
 	return func(ctx context.Context, in sfnturn.AwaitInput) error {
-		if in.SessionID == "" || in.TurnID == "" || in.CallID == "" || in.Token == "" {
-			return fmt.Errorf("parking call %q of turn %q: the input lacks an id or the token", in.CallID, in.TurnID)
-		}
-		return park(ctx, in)
+		return invocation.Run(ctx, log, "await", func() ([]slog.Attr, error) {
+			if in.SessionID == "" || in.TurnID == "" || in.CallID == "" || in.Token == "" {
+				return nil, errors.New("parking a call: the input lacks an id or the token")
+			}
+			return nil, park(ctx, in)
+		}, slog.String("session_id", in.SessionID), slog.String("turn_id", in.TurnID), slog.String("call_id", in.CallID))
 	}
 }

@@ -8,24 +8,26 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/bdk-lambda/bdk/functions/internal/invocation"
 	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
-// New returns the Lambda handler. It ends at the first record that fails and names it: Lambda calls again from there on.
+// New returns the Lambda handler. It tries every record, so that one that fails for long keeps none from being purged, and names
+// the first that failed: Lambda calls again with that and all behind it. Purging a session again has to be harmless.
 func New(purge func(ctx context.Context, id, snapshot string) error, log *slog.Logger) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-		var res events.DynamoDBEventResponse
+		res := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 		for _, r := range event.Records {
-			if !expired(r) {
+			id := text(r, tables.SessionID)
+			if id == "" || !expired(r) {
 				continue
 			}
-			id, snapshot := text(r, tables.SessionID), text(r, tables.Snapshot)
-			if err := purge(ctx, id, snapshot); err != nil {
-				log.ErrorContext(ctx, "removing what is left of a session", slog.String("session_id", id), slog.Any("error", err))
-				res.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: r.Change.SequenceNumber}}
-				return res, nil
+			err := invocation.Run(ctx, log, "purge", func() ([]slog.Attr, error) {
+				return nil, purge(ctx, id, text(r, tables.Snapshot))
+			}, slog.String("session_id", id))
+			if err != nil && len(res.BatchItemFailures) == 0 {
+				res.BatchItemFailures = append(res.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: r.Change.SequenceNumber})
 			}
-			log.InfoContext(ctx, "session purged", slog.String("session_id", id))
 		}
 		return res, nil
 	}
@@ -33,7 +35,7 @@ func New(purge func(ctx context.Context, id, snapshot string) error, log *slog.L
 
 // expired reports whether DynamoDB itself has removed the row of a session, at the end of its time.
 func expired(r events.DynamoDBEventRecord) bool {
-	return r.EventName == string(events.DynamoDBOperationTypeRemove) && text(r, tables.SessionID) != "" &&
+	return r.EventName == string(events.DynamoDBOperationTypeRemove) &&
 		r.UserIdentity != nil && r.UserIdentity.Type == "Service" && r.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"
 }
 

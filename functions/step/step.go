@@ -6,15 +6,17 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-lambda-go/lambdacontext"
-
+	"github.com/bdk-lambda/bdk/functions/internal/invocation"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/turn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
-// reserve is how much of its time an invocation keeps for coming to a point where another one can go on.
-const reserve = time.Minute
+// What an invocation keeps of its time.
+const (
+	handBack = time.Minute     // for coming to a point where another one can go on
+	reserve  = 5 * time.Second // for telling of work that has not come to one
+)
 
 // Turns is what runs turns.
 type Turns interface {
@@ -22,25 +24,14 @@ type Turns interface {
 	Fail(ctx context.Context, ref turn.Ref, message string) error
 }
 
-// New returns the Lambda handler.
+// New returns the Lambda handler. An error means that the step is to be tried again.
 func New(turns Turns, clk clock.Clock, log *slog.Logger) func(context.Context, sfnturn.StepInput) (sfnturn.StepOutput, error) {
-	return func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
-		began := clk.Now()
-		out, err := run(ctx, turns, clk, in)
-		attrs := []slog.Attr{
-			slog.String("session_id", in.SessionID), slog.String("turn_id", in.TurnID), slog.String("outcome", string(out)),
-			slog.Duration("duration", clk.Now().Sub(began)),
-		}
-		if lc, ok := lambdacontext.FromContext(ctx); ok {
-			attrs = append(attrs, slog.String("request_id", lc.AwsRequestID))
-		}
-		level := slog.LevelInfo
-		if err != nil {
-			level = slog.LevelError
-			attrs = append(attrs, slog.Any("error", err))
-		}
-		log.LogAttrs(ctx, level, "step", attrs...)
-		return sfnturn.StepOutput{Outcome: out}, err
+	return func(ctx context.Context, in sfnturn.StepInput) (out sfnturn.StepOutput, err error) {
+		err = invocation.Run(ctx, log, "step", func() ([]slog.Attr, error) {
+			out.Outcome, err = run(ctx, turns, clk, in)
+			return []slog.Attr{slog.String("outcome", string(out.Outcome))}, err
+		}, slog.String("session_id", in.SessionID), slog.String("turn_id", in.TurnID))
+		return out, err
 	}
 }
 
@@ -49,7 +40,10 @@ func run(ctx context.Context, turns Turns, clk clock.Clock, in sfnturn.StepInput
 		return turn.Done, turns.Fail(ctx, in.Ref, in.Error.Message())
 	}
 	if end, ok := ctx.Deadline(); ok {
-		ctx = turn.WithYield(ctx, func() bool { return end.Sub(clk.Now()) < reserve })
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-reserve))
+		defer cancel()
+		ctx = turn.WithYield(ctx, func() bool { return end.Sub(clk.Now()) < handBack })
 	}
 	return turns.Step(ctx, in.Ref)
 }

@@ -1,0 +1,115 @@
+package step_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bdk-lambda/bdk/functions/step"
+	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+)
+
+type turns struct {
+	step func(ctx context.Context) (turn.Outcome, error)
+	fail func(message string) error
+}
+
+func (t turns) Step(ctx context.Context, _ turn.Ref) (turn.Outcome, error) { return t.step(ctx) }
+func (t turns) Fail(_ context.Context, _ turn.Ref, message string) error   { return t.fail(message) }
+
+const input = `{"sessionId":"ses_1","turnId":"turn_1"}`
+
+// invoke passes an event to the function and returns its answer and what it logs.
+func invoke(t *testing.T, ctx context.Context, turns turns, clk clock.Clock, event string) (string, map[string]any, error) {
+	t.Helper()
+	var log bytes.Buffer
+	h := lambda.NewHandler(step.New(turns, clk, slog.New(slog.NewJSONHandler(&log, nil))))
+	out, err := h.Invoke(lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "r-1"}), []byte(event))
+	var record map[string]any
+	if jerr := json.Unmarshal(log.Bytes(), &record); jerr != nil {
+		t.Fatalf("the log is %q: %v", log.String(), jerr)
+	}
+	delete(record, "time")
+	return string(out), record, err
+}
+
+// TestOutcomes: the outcome is the answer, with the calls the state machine may wait for.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []turn.Outcome{turn.Done, turn.Continue} {
+		out, record, err := invoke(t, t.Context(), turns{step: func(context.Context) (turn.Outcome, error) { return outcome, nil }}, clock.System{}, input)
+		if want := `{"outcome":"` + string(outcome) + `","calls":[]}`; err != nil || out != want {
+			t.Errorf("got %s, %v; want %s", out, err, want)
+		}
+		want := map[string]any{
+			"level": "INFO", "msg": "invocation", "function": "step", "session_id": "ses_1", "turn_id": "turn_1", "request_id": "r-1", "outcome": string(outcome),
+		}
+		if d := cmp.Diff(want, record); d != "" {
+			t.Errorf("the log: -want +got:\n%s", d)
+		}
+	}
+}
+
+// TestFaults: an error and a panic of a step are errors of the function, for the state machine to try again.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(context.Context) (turn.Outcome, error){
+		"error": func(context.Context) (turn.Outcome, error) { return "", errors.New("boom") },
+		"panic": func(context.Context) (turn.Outcome, error) { panic("boom") },
+	} {
+		out, record, err := invoke(t, t.Context(), turns{step: step}, clock.System{}, input)
+		if err == nil || !strings.Contains(err.Error(), "boom") || out != "" {
+			t.Errorf("%s: got %q, %v", name, out, err)
+		}
+		if record["level"] != "ERROR" || record["error"] != err.Error() || (name == "panic") != (record["stack"] != nil) {
+			t.Errorf("%s: logged %v", name, record)
+		}
+	}
+}
+
+// TestGivesUp: with an error in its input the function ends the turn, and tells the user why.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	var told string
+	fault := errors.New("not now")
+	for _, want := range []error{nil, fault} {
+		_, _, err := invoke(t, t.Context(), turns{fail: func(message string) error { told = message; return want }}, clock.System{},
+			`{"sessionId":"ses_1","turnId":"turn_1","error":{"Error":"States.Timeout","Cause":""}}`)
+		if !errors.Is(err, want) || told != (sfnturn.Failure{Error: "States.Timeout"}).Message() {
+			t.Errorf("got %v, told %q", err, told)
+		}
+	}
+}
+
+// TestYields: a step hands its turn back once less than a minute of the invocation is left.
+func TestYields(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for left, want := range map[time.Duration]bool{900 * time.Second: false, time.Minute: false, time.Minute - 1: true, time.Second: true} {
+		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
+		defer cancel()
+		_, _, err := invoke(t, ctx, turns{step: func(ctx context.Context) (turn.Outcome, error) {
+			if turn.ShouldYield(ctx) != want {
+				t.Errorf("with %s left it yields: %t", left, !want)
+			}
+			if end, _ := ctx.Deadline(); now.Add(left).Sub(end) != 5*time.Second {
+				t.Errorf("with %s left the work may take until %s", left, end)
+			}
+			return turn.Done, nil
+		}}, clock.Fixed(now), input)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
