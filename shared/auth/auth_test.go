@@ -70,6 +70,9 @@ func TestLoopback(t *testing.T) {
 		{"a foreign origin", "POST", header("Origin", "https://evil.example"), false},
 		{"an opaque origin", "POST", header("Origin", "null"), false},
 		{"another port's page", "POST", header("Origin", "http://127.0.0.1:4000"), false},
+		{"a foreign page that reads", "GET", header("Origin", "https://evil.example"), false},
+		{"a foreign page that asks for the headers", "HEAD", header("Origin", "null"), false},
+		{"a browser that reads for its own page", "GET", header("Origin", "http://127.0.0.1:3000"), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

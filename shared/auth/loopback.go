@@ -11,15 +11,26 @@ import (
 //
 // The peer's address alone does not show that: a proxy or a tunnel on the machine passes on requests of strangers, and a
 // browser on it sends what foreign pages tell it to. So a request is not admitted if it has a header that proxies add, if its
-// Host is no loopback name (a foreign name that resolves to this machine), or if it is unsafe and a browser sends it from another origin.
+// Host is no loopback name (a foreign name that resolves to this machine), or if a browser sends it for a page of another origin
+// that it is unsafe to serve: one that may change something, or that wants to read the answer, which a host may let pages do.
 func Loopback() Policy {
 	browsers := http.NewCrossOriginProtection()
 	return func(r *http.Request) (Principal, bool) {
-		if loopbackPeer(r.RemoteAddr) && loopbackHost(r.Host) && !forwarded(r.Header) && browsers.Check(r) == nil {
+		if loopbackPeer(r.RemoteAddr) && loopbackHost(r.Host) && !forwarded(r.Header) && !foreign(browsers, r) {
 			return Local, true
 		}
 		return "", false
 	}
+}
+
+// foreign reports whether a request is of a page of another origin. A link is none; what a page reads by itself has an Origin.
+func foreign(browsers *http.CrossOriginProtection, r *http.Request) bool {
+	if r.Header.Get("Origin") == "" {
+		return browsers.Check(r) != nil
+	}
+	unsafe := *r
+	unsafe.Method = http.MethodPost // reading is checked as writing is
+	return browsers.Check(&unsafe) != nil
 }
 
 func loopbackPeer(addr string) bool {

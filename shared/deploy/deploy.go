@@ -23,8 +23,9 @@ const (
 	EnvBucket   = "BDK_BUCKET"
 	EnvMachine  = "BDK_STATE_MACHINE_ARN"
 	EnvSecret   = "BDK_SECRET_ARN"
-	EnvModel    = "BDK_MODEL"    // the model instead of the agent's own
-	EnvBuffered = "BDK_BUFFERED" // not empty: the stream function answers when all is written
+	EnvModel    = "BDK_MODEL"           // the model instead of the agent's own
+	EnvBuffered = "BDK_BUFFERED"        // not empty: the stream function answers when all is written
+	EnvOrigins  = "BDK_ALLOWED_ORIGINS" // whose pages may read answers in a browser, see [Origins]
 )
 
 // BlobPrefix is the prefix of the keys of blobs in the bucket.
@@ -153,6 +154,19 @@ func taken(known map[string]bool, prefix string) bool {
 
 // Schedules returns the schedules of every agent.
 func Schedules() []Schedule { return []Schedule{{Name: Sweep, Function: Sweep, Rate: 1}} }
+
+// Origins reads a list of origins with commas between them, or * alone, as EnvOrigins has it. An empty list is nil. It fails
+// for what is no origin.
+func Origins(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	origins := strings.Split(list, ",")
+	for i := range origins {
+		origins[i] = strings.TrimSpace(origins[i])
+	}
+	return origins, httpapi.CheckOrigins(origins)
+}
 
 // Decode reads a manifest. It fails for one of another version.
 func Decode(data []byte) (Manifest, error) {

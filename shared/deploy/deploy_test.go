@@ -70,6 +70,23 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string][]string{
+		"": nil, "*": {"*"}, "https://a.example": {"https://a.example"}, "https://a.example, http://b.example:81": {"https://a.example", "http://b.example:81"},
+	} {
+		got, err := deploy.Origins(list)
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("%q: %v\n%s", list, err, d)
+		}
+	}
+	for _, bad := range []string{" ", ",", "https://a.example,", "*,*", "a.example", "https://a.example;https://b.example"} {
+		if got, err := deploy.Origins(bad); err == nil {
+			t.Errorf("%q: got %q", bad, got)
+		}
+	}
+}
+
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	want := deploy.Manifest{Version: deploy.Version, Slug: "a", Architecture: "arm64", Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules()}

@@ -48,6 +48,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", x.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
+	x.share()
 	defer x.end()
 	if err := x.serve(); err != nil {
 		x.fail(err)
@@ -64,6 +65,9 @@ func (x *exchange) serve() error {
 	switch {
 	case len(x.routes) == 0:
 		return bdkerr.New(bdkerr.NotFound, "no route %.200q: the routes of this host begin with %s", x.r.URL.EscapedPath(), x.roots())
+	case x.asksLeave():
+		x.giveLeave()
+		return nil
 	case !ok:
 		x.w.Header().Set("Allow", x.allow())
 		return bdkerr.New(bdkerr.MethodNotAllowed, "this route takes %s, not %.20q", x.allow(), x.r.Method)

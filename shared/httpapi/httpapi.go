@@ -59,6 +59,11 @@ type Options struct {
 	Playground bool        // serve the index routes GET / and GET /v1/agents
 	Dev        bool        // list the sessions of every principal to callers on this machine
 
+	// Origins are those whose pages may read answers in a browser, such as https://app.example.com, or * alone for any;
+	// see [CheckOrigins]. They admit nobody: a page sends a bearer token as every caller does, and auth.Loopback admits
+	// no page of another origin. Default: none, answers have no CORS headers.
+	Origins []string
+
 	Blobs       *blob.Store                // keeps workspace files; nil: sessions with files are refused
 	Logs        Logs                       // what GET /v1/logs shows; nil: nothing
 	Diagnostics map[string]json.RawMessage // what discovery found, by slug: a JSON array
@@ -83,8 +88,11 @@ type api struct {
 }
 
 // New returns the handler of a host with the given agents. It panics if Options.Single is set and there is not exactly
-// one agent, or if two agents share a slug.
+// one agent, if two agents share a slug, or if Options.Origins do not pass [CheckOrigins].
 func New(agents []Agent, opts Options) http.Handler {
+	if err := CheckOrigins(opts.Origins); err != nil {
+		panic("httpapi: " + err.Error())
+	}
 	if opts.Single && len(agents) != 1 {
 		panic("httpapi: Options.Single needs exactly one agent")
 	}

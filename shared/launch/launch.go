@@ -26,6 +26,7 @@ type Config struct {
 
 	BearerTokens   []string `json:"bearerTokens,omitempty"` // secret, or name:secret; replaces the loopback-only default
 	AllowAnonymous bool     `json:"allowAnonymous,omitempty"`
+	Origins        []string `json:"origins,omitempty"`      // whose pages may read answers in a browser, or * alone; they admit nobody
 	NoPlayground   bool     `json:"noPlayground,omitempty"` // no index routes
 
 	Agent   string `json:"agent,omitempty"`   // run: the slug, if there are several agents

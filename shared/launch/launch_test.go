@@ -11,7 +11,7 @@ import (
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
-	want := launch.Config{Command: "serve", Port: 3000, StateRoot: "state", Roots: map[string]string{"a": "dir"}, BearerTokens: []string{"x:y"}}
+	want := launch.Config{Command: "serve", Port: 3000, StateRoot: "state", Roots: map[string]string{"a": "dir"}, BearerTokens: []string{"x:y"}, Origins: []string{"*"}}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

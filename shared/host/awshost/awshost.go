@@ -132,8 +132,13 @@ func (h *Host) API(ctx context.Context, buffered bool) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the deployment's secret: %w", err)
 	}
+	origins, err := deploy.Origins(h.opts.Getenv(deploy.EnvOrigins))
+	if err != nil {
+		return nil, fmt.Errorf("reading the variable %s: %w", deploy.EnvOrigins, err)
+	}
 	opts := httpapi.Options{
-		Auth: auth.Chain(policy, auth.IAM()), Blobs: h.blobs, Logs: h.logs, Clock: h.opts.Clock, Log: h.log, MaxStream: maxStream, IdleClose: idleClose,
+		Auth: auth.Chain(policy, auth.IAM()), Origins: origins,
+		Blobs: h.blobs, Logs: h.logs, Clock: h.opts.Clock, Log: h.log, MaxStream: maxStream, IdleClose: idleClose,
 	}
 	if buffered {
 		opts.MaxStream = maxBuffered

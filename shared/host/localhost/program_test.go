@@ -150,6 +150,7 @@ func TestMistakesAreToldInALine(t *testing.T) {
 		{name: "no script", change: func(_ string, c *launch.Config) { c.Roots["demo"] += "/none" }, code: 1, want: "agent demo: opening model scripted:model.yaml: reading script"},
 		{name: "a bad model in the environment", env: "BDK_MODEL=gpt", code: 1, want: "opening model gpt"},
 		{name: "an empty token", change: func(_ string, c *launch.Config) { c.BearerTokens = []string{"ann:"} }, code: 1, want: "bearer token 1"},
+		{name: "what is no origin", change: func(_ string, c *launch.Config) { c.Origins = []string{"app.example.com"} }, code: 1, want: `the origin "app.example.com" does not begin with`},
 		{name: "an unknown agent", change: func(_ string, c *launch.Config) { c.Command, c.Agent = "run", "other" }, code: 1, want: `no agent "other": choose one of [demo]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -187,6 +188,28 @@ func TestInfoDescribesTheAgents(t *testing.T) {
 	a := got.Agents[0]
 	if a.Slug != "demo" || a.Name != "Demo" || a.Model != "scripted:model.yaml" || len(a.Tools) != 1 || a.Tools[0].Source != "bot/tools/wait.go" {
 		t.Errorf("got %+v", a)
+	}
+}
+
+func TestPagesOfConfiguredOriginsReadAnswers(t *testing.T) {
+	t.Parallel()
+	_, config := place(t)
+	config.Origins = []string{"https://app.example.com"}
+	h := embed(t, config)
+	for origin, want := range map[string]string{"https://app.example.com": "https://app.example.com", "https://evil.example": ""} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/v1/info", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Origin", origin)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if got := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != 401 || got != want {
+			t.Errorf("%s: got %d, readable by %q; want 401 and %q: pages are no callers on this machine", origin, res.StatusCode, got, want)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ func (p *Program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := httpapi.CheckOrigins(p.Config.Origins); err != nil {
+		return err
+	}
 	listener, err := p.listen(ctx)
 	if err != nil {
 		return err
@@ -45,7 +48,7 @@ func (p *Program) serve(ctx context.Context) error {
 	var conns connections
 	server := &http.Server{
 		Handler: httpapi.New(s.list(), httpapi.Options{
-			Auth: policy, Single: p.Config.Single, Playground: !p.Config.NoPlayground, Dev: p.Config.Dev,
+			Auth: policy, Origins: p.Config.Origins, Single: p.Config.Single, Playground: !p.Config.NoPlayground, Dev: p.Config.Dev,
 			Blobs: s.blobs, Logs: s.ring, Diagnostics: p.diagnostics(), Log: slog.New(s.ring), Closing: closing,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
