@@ -166,7 +166,7 @@ func (f *front) stream(w http.ResponseWriter, r *http.Request, s stream, path st
 func (f *front) event(r *http.Request, resource, path string, params map[string]string, body string) events.APIGatewayProxyRequest {
 	headers := r.Header.Clone()
 	headers.Set("Host", r.Host)
-	query := r.URL.Query()
+	query := parse(r.URL.RawQuery)
 	id := fmt.Sprintf("%x", time.Now().UnixNano())
 	return events.APIGatewayProxyRequest{
 		Resource: resource, Path: path, HTTPMethod: r.Method, Headers: last(headers), MultiValueHeaders: headers, Body: body,
@@ -176,6 +176,27 @@ func (f *front) event(r *http.Request, resource, path string, params map[string]
 			Path: "/" + f.stage + path, ResourcePath: resource, Identity: events.APIGatewayRequestIdentity{SourceIP: "127.0.0.1", UserAgent: r.UserAgent()},
 		},
 	}
+}
+
+// parse returns the parameters of a query. A broken escape stays as it is, for the function to judge.
+func parse(raw string) map[string][]string {
+	query := map[string][]string{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, value = unescape(name), unescape(value)
+		query[name] = append(query[name], value)
+	}
+	return query
+}
+
+func unescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
 }
 
 // last returns the last value of each.

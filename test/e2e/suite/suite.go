@@ -20,6 +20,9 @@ type Target struct {
 
 	// HTTP sends the requests.
 	HTTP *http.Client
+
+	// Texts says that a body is text by the time the agent gets it: what is no UTF-8 has been replaced on the way.
+	Texts bool
 }
 
 // Run runs every case against the target. The cases run at the same time, each with sessions of its own.

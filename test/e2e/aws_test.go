@@ -1,0 +1,247 @@
+package e2e_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/bdk-lambda/bdk/infra"
+	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/test/awsloop"
+	"github.com/bdk-lambda/bdk/test/e2e/suite"
+)
+
+// swept is how long the sweeper may take: it runs every minute, and looks at turns that are 30 s old.
+const swept = 150 * time.Second
+
+// deployed is the fixture workshop on AWS.
+type deployed struct {
+	suite.Target
+
+	loop    *awsloop.Loop
+	stack   *awsloop.Deployment
+	notes   string // the file that the tool note writes to
+	machine *sfn.Client
+}
+
+// TestAWS runs the suite against the agent as CDK deploys it, and then what is about AWS alone. Each case of the latter
+// kills or holds up functions, so they come one after the other.
+func TestAWS(t *testing.T) {
+	d := deployWorkshop(t)
+	t.Run("Suite", func(t *testing.T) { suite.Run(t, d.Target) })
+	t.Run("DuplicateStart", d.duplicateStart)
+	t.Run("KilledWhileAToolRuns", d.killedWhileAToolRuns)
+	t.Run("KilledAfterAnEffect", d.killedAfterAnEffect)
+	t.Run("KilledWhileTheModelStreams", d.killedWhileTheModelStreams)
+	t.Run("ZombieOfAStoppedTurn", d.zombieOfAStoppedTurn)
+	t.Run("TurnThatCouldNotBeStarted", d.turnThatCouldNotBeStarted)
+	t.Run("ExecutionThatEndedWithoutTurn", d.executionThatEndedWithoutTurn)
+}
+
+func deployWorkshop(t *testing.T) deployed {
+	t.Helper()
+	loop := awsloop.Start(t, map[string]string{"AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/workshop"})
+	app := filepath.Join(t.TempDir(), "app")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", app, "../../infra/app").CombinedOutput(); err != nil {
+		t.Fatalf("building the CDK program: %v\n%s", err, out)
+	}
+	notes := t.TempDir()
+	stack := loop.Deploy(t, app, infra.OutputURL, map[string]string{
+		"agent": "test/agents/workshop", "arch": runtime.GOARCH, "env": "NOTES_DIR=" + notes,
+	})
+	stack.ShowLogs(t, stack.Outputs[infra.OutputLogs])
+	stack.Put(t, stack.Outputs[infra.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	return deployed{
+		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true}),
+		loop:   loop, stack: stack, notes: filepath.Join(notes, "notes"), machine: sfn.NewFromConfig(loop.Config()),
+	}
+}
+
+// execution returns the ARN of the execution of a turn.
+func (d deployed) execution(s *suite.Session) string {
+	return strings.Replace(d.stack.Outputs[infra.OutputMachine], ":stateMachine:", ":execution:", 1) + ":" + s.TurnID
+}
+
+// kill kills the processes that work on turns.
+func (d deployed) kill(t *testing.T) {
+	t.Helper()
+	if d.loop.Kill(deploy.Step) == 0 {
+		t.Error("no function works on a turn")
+	}
+}
+
+// duplicateStart: a turn that is started again is not run again.
+func (d deployed) duplicateStart(t *testing.T) {
+	s := d.Ann(t).Start("note it")
+	s.Completed()
+	arn := d.execution(s)
+	is, err := d.machine.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := d.stack.Outputs[infra.OutputMachine]
+	_, err = d.machine.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: &machine, Name: &s.TurnID, Input: is.Input})
+	if _, ok := errors.AsType[*types.ExecutionAlreadyExists](err); !ok {
+		t.Errorf("the same name: %v", err)
+	}
+	// under another name it is another execution, as after a redrive
+	second, err := d.machine.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: &machine, Input: is.Input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.ended(t, *second.ExecutionArn); got != types.ExecutionStatusSucceeded {
+		t.Errorf("the second execution: %s", got)
+	}
+	log := s.Events("")
+	suite.Check(t, log)
+	if unknown := suite.Writes(t, log, s.Notes()); unknown > 0 {
+		t.Errorf("%d outcomes are unknown", unknown)
+	}
+	s.Usable()
+}
+
+// ended waits until an execution has ended and returns how.
+func (d deployed) ended(t *testing.T, arn string) types.ExecutionStatus {
+	t.Helper()
+	for range 600 {
+		is, err := d.machine.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is.Status != types.ExecutionStatusRunning {
+			return is.Status
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return types.ExecutionStatusRunning
+}
+
+// killedWhileAToolRuns: the next function runs a read again, and the turn ends once.
+func (d deployed) killedWhileAToolRuns(t *testing.T) {
+	s := d.Ann(t).Start("slow down")
+	s.Until(event.TypeActionsRequested)
+	time.Sleep(300 * time.Millisecond) // into the call
+	d.kill(t)
+	if results := suite.Results(s.Completed()); len(results) != 1 || results[0].IsError {
+		t.Errorf("got %v", results)
+	}
+	s.Usable()
+}
+
+// killedAfterAnEffect: no write runs twice, and what is unknown is told so.
+func (d deployed) killedAfterAnEffect(t *testing.T) {
+	before := d.noted(t)
+	s := d.Ann(t).Start("note it")
+	for range 2000 {
+		if d.noted(t) > before {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.kill(t)
+	log := s.Completed()
+	t.Logf("%d outcomes are unknown", suite.Writes(t, log, s.Notes()))
+	s.Usable()
+}
+
+// noted returns how many bytes the tool note has written.
+func (d deployed) noted(t *testing.T) int {
+	t.Helper()
+	raw, err := os.ReadFile(d.notes)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return len(raw)
+}
+
+// killedWhileTheModelStreams: the answer is asked for again, and readers are told.
+func (d deployed) killedWhileTheModelStreams(t *testing.T) {
+	s := d.Ann(t).Start("typing")
+	s.Until(event.TypeMessageAppended)
+	d.kill(t)
+	restarts := 0
+	for _, e := range s.Completed() {
+		if e.Type == event.TypeStepRestarted {
+			restarts++
+		}
+	}
+	if restarts != 1 {
+		t.Errorf("%d restarts; want 1", restarts)
+	}
+	s.Usable()
+}
+
+// zombieOfAStoppedTurn: a function that goes on after its execution was stopped appends nothing, runs no tool and ends.
+func (d deployed) zombieOfAStoppedTurn(t *testing.T) {
+	ann := d.Ann(t)
+	s := ann.Start("deaf")
+	s.Until(event.TypeActionsRequested)
+	if a := ann.Do("POST", s.Path("/stop"), ""); a.Status != http.StatusOK || a.Field("stopped") != true {
+		t.Errorf("stop: %d %s", a.Status, a.Raw)
+	}
+	if got := d.ended(t, d.execution(s)); got != types.ExecutionStatusAborted {
+		t.Errorf("the execution: %s", got)
+	}
+	at := len(s.Events(""))
+	before := d.loop.Calls()
+	time.Sleep(7 * time.Second) // the tool takes 5
+	log := s.Events("")
+	suite.Check(t, log)
+	if len(log) != at || len(suite.Results(log)) != 0 {
+		t.Errorf("the log has grown from %d to %d events", at, len(log))
+	}
+	// its one attempt to write is refused; streams that nobody reads any more only read
+	if puts := d.loop.Calls()["PutItem"] - before["PutItem"]; puts > 1 {
+		t.Errorf("%d attempts to write", puts)
+	}
+	s.Usable()
+}
+
+// turnThatCouldNotBeStarted: what was accepted while Step Functions was away is run by the sweeper.
+func (d deployed) turnThatCouldNotBeStarted(t *testing.T) {
+	d.loop.Refuse("StartExecution", 3)
+	s := d.Ann(t).Start("add it")
+	d.loop.Refuse("StartExecution", 0)
+	d.swept(t, s, event.TypeTurnCompleted)
+	s.Usable()
+}
+
+// executionThatEndedWithoutTurn: a turn whose execution somebody stopped by hand fails, and its session goes on.
+func (d deployed) executionThatEndedWithoutTurn(t *testing.T) {
+	s := d.Ann(t).Start("slow down")
+	arn := d.execution(s)
+	if _, err := d.machine.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: &arn}); err != nil {
+		t.Fatal(err)
+	}
+	d.loop.Kill(deploy.Step) // if it has begun
+	d.swept(t, s, event.TypeTurnFailed)
+	s.Usable()
+}
+
+// swept waits until the newest turn has ended in the given way.
+func (d deployed) swept(t *testing.T, s *suite.Session, kind event.Type) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < swept; time.Sleep(time.Second) {
+		for _, e := range s.Events("") {
+			if e.TurnID == s.TurnID && (e.Type == event.TypeTurnCompleted || e.Type == event.TypeTurnFailed) {
+				if e.Type != kind {
+					t.Errorf("the turn ended with %s", e.Type)
+				}
+				t.Logf("the turn ended %s after it was accepted", time.Since(begin).Round(time.Second))
+				return
+			}
+		}
+	}
+	t.Fatalf("the turn did not end within %s", swept)
+}
