@@ -123,6 +123,10 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "serve --allow-anonymous --bearer-token x", want: []string{"exclude each other"}},
 		{args: "serve --bearer-token=", want: []string{"--bearer-token is empty"}},
 		{args: "serve --bearer-token=ci:", want: []string{"--bearer-token is empty"}},
+		{args: "serve --allow-origin=", want: []string{"--allow-origin is empty"}},
+		{args: "serve --allow-origin app.example.com", want: []string{`--allow-origin: the origin "app.example.com" does not begin with http:// or https://`}},
+		{args: "dev --allow-origin https://app.example.com/", want: []string{"has more than a host and its port"}},
+		{args: "serve --allow-origin * --allow-origin https://app.example.com", want: []string{"the origin * stands for all"}},
 		{args: "init", want: []string{"one folder", "bdk init my-agent"}},
 		{args: "init a b", want: []string{"one folder"}},
 		{args: "init a --var name", want: []string{`--var "name"`, "name=value"}},
@@ -244,7 +248,7 @@ func TestHelpForPrograms(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"allow-anonymous": "bool false", "bearer-token": "stringArray []", "dev": "bool false", "dir": "string .",
+		"allow-anonymous": "bool false", "allow-origin": "stringArray []", "bearer-token": "stringArray []", "dev": "bool false", "dir": "string .",
 		"help": "bool false", "host": "string 127.0.0.1", "mode": "string multi", "no-docs": "bool false",
 		"no-playground": "bool false", "port": "int 3000", "state-root": "string ",
 	}

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
 
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/shared/launch"
 )
 
 // BuildFunc builds the program of dev.
@@ -12,6 +16,17 @@ type BuildFunc = buildFunc
 // Dev runs `bdk dev` with another build.
 func Dev(ctx context.Context, io *IO, dir string, port int, build BuildFunc) error {
 	return devRun(ctx, io, serving{dir: dir, host: "127.0.0.1", port: port, mode: "multi", dev: true}, build)
+}
+
+// Serving returns what `bdk serve` with the given flags tells a program.
+func Serving(io *IO, program *maingen.Program, flags ...string) (launch.Config, error) {
+	var s serving
+	cmd := new(cobra.Command)
+	s.flags(cmd)
+	if err := errors.Join(cmd.ParseFlags(flags), s.check(io)); err != nil {
+		return launch.Config{}, err
+	}
+	return s.config(program)
 }
 
 // Deploy runs `bdk deploy` with another checkout of bdk.

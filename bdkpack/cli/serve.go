@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
+	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/launch"
 )
 
@@ -27,6 +29,7 @@ type serving struct {
 	mode         string
 	bearerTokens []string
 	anonymous    bool
+	origins      []string
 	noPlayground bool
 	noDocs       bool
 	dev          bool
@@ -41,6 +44,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.mode, "mode", "multi", "multi: routes at /<slug>/v1; single: at /v1, for one agent")
 	f.StringArrayVar(&s.bearerTokens, "bearer-token", nil, "token that clients must send, or name:token; may be repeated ("+tokenEnv+" works too)")
 	f.BoolVar(&s.anonymous, "allow-anonymous", false, "serve everybody who can reach the port")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "origin such as https://app.example.com whose pages may read answers in a browser, * for any; it admits nobody, pages send a token too; may be repeated")
 	f.BoolVar(&s.noPlayground, "no-playground", false, "leave out the playground and the index of agents")
 	f.BoolVar(&s.noDocs, "no-docs", false, "no effect: there is no documentation site yet")
 }
@@ -64,6 +68,17 @@ func (s *serving) check(io *IO) error {
 		if _, secret, named := strings.Cut(t, ":"); t == "" || named && secret == "" {
 			return usagef("--bearer-token is empty")
 		}
+	}
+	return s.checkOrigins()
+}
+
+// checkOrigins takes lists with commas too, as the setting of a deployment is.
+func (s *serving) checkOrigins() (err error) {
+	if slices.Contains(s.origins, "") {
+		return usagef("--allow-origin is empty")
+	}
+	if s.origins, err = deploy.Origins(strings.Join(s.origins, ",")); err != nil {
+		return usagef("--allow-origin: %v", err)
 	}
 	return nil
 }
@@ -98,7 +113,7 @@ func (s *serving) config(program *maingen.Program) (launch.Config, error) {
 		return c, usagef("--mode single serves one agent, there are %d in %s: name the folder of one with --dir", len(agents), program.Workspace.Dir)
 	}
 	c.Host, c.Port, c.Single, c.Dev = s.host, s.port, s.mode == "single", s.dev
-	c.BearerTokens, c.AllowAnonymous, c.NoPlayground = s.bearerTokens, s.anonymous, s.noPlayground
+	c.BearerTokens, c.AllowAnonymous, c.Origins, c.NoPlayground = s.bearerTokens, s.anonymous, s.origins, s.noPlayground
 	c.StateRoot, err = stateRoot(s.stateRoot, program)
 	return c, err
 }
