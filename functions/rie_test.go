@@ -41,6 +41,7 @@ func TestEventsOfTheBinary(t *testing.T) {
 	for _, f := range deploy.Functions() {
 		for _, name := range cases(t, f.Name) {
 			t.Run(f.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				answer, log := emulate(t, rie, bootstrap, f, read(t, f.Name, name))
 				want(t, f, name, answer, log)
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -26,9 +27,7 @@ func Buffered(h http.Handler, opts Options) Handler {
 		}
 		proxy := core.NewProxyResponseWriter()
 		w := newWriter(r.Method, proxy, func(status int, header http.Header) {
-			for name, values := range header {
-				proxy.Header()[name] = values
-			}
+			maps.Copy(proxy.Header(), header)
 			proxy.WriteHeader(status)
 		})
 		if err := opts.serve(h, w, r); err != nil {

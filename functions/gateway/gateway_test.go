@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/functions/gateway"
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
 )
 
 // answer is what both modes answer with.
@@ -165,13 +167,46 @@ func TestRequests(t *testing.T) {
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/workshop/v1/session/{id}", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.PathValue("id")) })
+	mux.HandleFunc("/workshop/v1/session/{id}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.PathValue("id")) })
 	both(t, mux, gateway.Options{}, get("/v1/session/a%2Fb%3F"), func(t *testing.T, a answer) {
 		t.Helper()
 		if a.Status != 200 || a.Body != "a/b?" {
 			t.Errorf("got %+v", a)
 		}
 	})
+}
+
+// TestRedirects: where a mux sends a client is below the stage.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/workshop/v1/dir/", func(http.ResponseWriter, *http.Request) {})
+	both(t, mux, gateway.Options{}, get("/v1/dir"), func(t *testing.T, a answer) {
+		t.Helper()
+		if a.Status/100 != 3 || a.Header.Get("Location") != "/workshop/v1/dir/" {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
+
+// TestLazy: what could not be opened is tried again with the next request, and opened once.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	faults := []error{bdkerr.New(bdkerr.Unavailable, "not yet"), errors.New("secret reason"), nil}
+	opens := 0
+	h := gateway.Lazy(func(context.Context) (http.Handler, error) {
+		opens++
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }), faults[opens-1]
+	}, slog.New(slog.DiscardHandler))
+	for i, want := range []int{503, 500, 200, 200} {
+		a := modes()["buffered"](t, h, gateway.Options{}, get("/"))
+		if a.Status != want || strings.Contains(a.Body, "secret") || (want == 200) != (a.Body == "here") {
+			t.Errorf("request %d: got %+v", i, a)
+		}
+	}
+	if opens != 3 {
+		t.Errorf("opened %d times", opens)
+	}
 }
 
 // TestCannotBeRead: events that are no requests are answered, in the API's own form.
@@ -217,11 +252,11 @@ func TestAnswers(t *testing.T) {
 		want   answer
 	}{
 		"text": {
-			"GET", func(w http.ResponseWriter) { io.WriteString(w, "hello") },
+			"GET", func(w http.ResponseWriter) { fmt.Fprint(w, "hello") },
 			answer{200, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, "hello", nil},
 		},
 		"binary": {
-			"GET", func(w http.ResponseWriter) { w.Write([]byte("\x89PNG\x0d\x0a\x1a\x0a\xff")) },
+			"GET", func(w http.ResponseWriter) { fmt.Fprint(w, "\x89PNG\x0d\x0a\x1a\x0a\xff") },
 			answer{200, http.Header{"Content-Type": {"image/png"}}, "\x89PNG\x0d\x0a\x1a\x0a\xff", nil},
 		},
 		"the first status counts": {
@@ -237,16 +272,16 @@ func TestAnswers(t *testing.T) {
 				w.Header().Set("Content-Type", "a/b")
 				w.WriteHeader(201)
 				w.Header().Set("X-Late", "1")
-				io.WriteString(w, "{}")
+				fmt.Fprint(w, "{}")
 			},
 			answer{201, http.Header{"Content-Type": {"a/b"}}, "{}", nil},
 		},
 		"headers after the first byte are late": {
 			"GET", func(w http.ResponseWriter) {
-				io.WriteString(w, "a")
+				fmt.Fprint(w, "a")
 				w.Header().Set("X-Late", "1")
 				w.WriteHeader(500)
-				io.WriteString(w, "b")
+				fmt.Fprint(w, "b")
 			},
 			answer{200, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, "ab", nil},
 		},
@@ -258,14 +293,14 @@ func TestAnswers(t *testing.T) {
 				h["Content-Length"], h["Connection"], h["Trailer"], h["Trailer:X-Sum"] = []string{"2"}, []string{"close"}, []string{"X-End"}, []string{"1"}
 				h.Set("X-End", "1")
 				h.Set("Content-Type", "a/b")
-				io.WriteString(w, "{}")
+				fmt.Fprint(w, "{}")
 			},
 			answer{200, http.Header{"Set-Cookie": {"a=1", "b=2"}, "X-Split": {"b"}, "Content-Type": {"a/b"}}, "{}", nil},
 		},
 		"HEAD has no body": {
 			"HEAD", func(w http.ResponseWriter) {
 				w.Header().Set("Content-Type", "a/b")
-				io.WriteString(w, "hello")
+				fmt.Fprint(w, "hello")
 			},
 			answer{200, http.Header{"Content-Type": {"a/b"}}, "", nil},
 		},
@@ -292,7 +327,7 @@ func TestAnswers(t *testing.T) {
 				if err := c.Flush(); err != nil {
 					t.Error(err)
 				}
-				io.WriteString(w, "1")
+				fmt.Fprint(w, "1")
 			},
 			answer{200, http.Header{"Content-Type": {"a/b"}}, "1", nil},
 		},
@@ -350,7 +385,7 @@ func TestPanicsAreLogged(t *testing.T) {
 func TestCutAnswers(t *testing.T) {
 	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "half")
+		fmt.Fprint(w, "half")
 		panic(http.ErrAbortHandler)
 	})
 	if a := modes()["buffered"](t, h, gateway.Options{}, get("/")); a.Status != 500 || failure(t, a) != "internal" {
@@ -374,7 +409,7 @@ func TestTooLarge(t *testing.T) {
 		"so does base64":         {strings.Repeat("\xff", 5<<20), false},
 		"HTML is not escaped":    {strings.Repeat("<", 5<<20), true},
 	} {
-		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, tc.body) })
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.body) })
 		a := modes()["buffered"](t, h, gateway.Options{}, get("/"))
 		if ok := a.Status == 200 && a.Body == tc.body; ok != tc.ok {
 			t.Errorf("%s: got %d, %d bytes", name, a.Status, len(a.Body))
@@ -393,7 +428,7 @@ func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, _ := auth.IAM()(r)
-		io.WriteString(w, string(who))
+		fmt.Fprint(w, string(who))
 	})
 	e := get("/")
 	e.Headers = map[string]string{"X-GoLambdaProxy-ApiGw-Context": `{"identity":{"userArn":"arn:aws:iam::1:user/eve"}}`}
@@ -450,7 +485,7 @@ func TestNothingOutlivesAStream(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ended error
 			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				http.NewResponseController(w).Flush()
+				_ = http.NewResponseController(w).Flush()
 				err := handle(w, r)
 				time.Sleep(time.Minute) // what it tidies up
 				ended = err
@@ -509,7 +544,7 @@ func FuzzRequest(f *testing.F) {
 				t.Errorf("got %q, %q", r.URL.EscapedPath(), r.URL.Query())
 			}
 			w.Header().Set(name, value)
-			io.WriteString(w, r.URL.Path)
+			fmt.Fprint(w, r.URL.Path)
 		})
 		for _, mode := range modes() {
 			a := mode(t, h, gateway.Options{Stage: "workshop"}, e)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -30,38 +31,16 @@ func newRequest(ctx context.Context, e events.APIGatewayProxyRequest, stage stri
 	if arn := e.RequestContext.Identity.UserArn; arn != "" {
 		ctx = auth.WithIAM(ctx, arn)
 	}
-	if e.IsBase64Encoded {
-		body, err := base64.StdEncoding.DecodeString(e.Body)
-		if err != nil {
-			return nil, cancel, bdkerr.New(bdkerr.InvalidRequest, "the body of the event is not base64")
-		}
-		e.Body, e.IsBase64Encoded = string(body), false
-	}
-	if strings.Trim(strings.ToUpper(e.HTTPMethod), "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
-		return nil, cancel, bdkerr.New(bdkerr.InvalidRequest, "%.20q is no method", e.HTTPMethod)
-	}
 	target := address(stage, e)
-	// the library would paste path, host and query into a URL, where some do not survive
-	e.Path, e.RequestContext.DomainName = "/", "gateway.invalid"
-	e.MultiValueQueryStringParameters, e.QueryStringParameters = nil, nil
-	if len(e.MultiValueHeaders) == 0 {
-		e.MultiValueHeaders = nil // for the library to take Headers
-	}
-	var accessor core.RequestAccessor
-	r, err = accessor.EventToRequestWithContext(ctx, e)
-	if err != nil {
-		return nil, cancel, fmt.Errorf("reading the event: %w", err)
+	if r, err = convert(e); err != nil {
+		return nil, cancel, err
 	}
 	r = r.WithContext(ctx)
-	host := r.Header.Get("Host")
-	if host == "" {
-		host = target.Host
-	}
-	target.Host = ""
-	r.URL, r.RequestURI, r.Host = target, target.RequestURI(), host
+	r.Host = cmp.Or(r.Header.Get("Host"), e.RequestContext.DomainName)
+	r.URL, r.RequestURI = target, target.RequestURI()
 	r.RemoteAddr = net.JoinHostPort(e.RequestContext.Identity.SourceIP, "0")
-	if r.Header.Get("X-Request-Id") == "" && e.RequestContext.RequestID != "" {
-		r.Header.Set("X-Request-Id", e.RequestContext.RequestID)
+	if id := e.RequestContext.RequestID; id != "" && r.Header.Get("X-Request-Id") == "" {
+		r.Header.Set("X-Request-Id", id)
 	}
 	// of the connection to API Gateway, or answered by it: the whole body is here
 	for _, name := range []string{"Host", "Connection", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Expect", "Content-Length"} {
@@ -70,10 +49,36 @@ func newRequest(ctx context.Context, e events.APIGatewayProxyRequest, stage stri
 	return r, cancel, nil
 }
 
-// address returns what an event is addressed to: host, path below the stage, and query. A path that is not validly escaped is taken for one
-// that was unescaped before, which some emulators do.
+// convert returns the method, headers and body of an event as a request. Path, host and query are left out: the library would paste
+// them into the text of a URL, where some do not survive. What it does not take is refused before, because it prints its errors.
+func convert(e events.APIGatewayProxyRequest) (*http.Request, error) {
+	if strings.Trim(strings.ToUpper(e.HTTPMethod), "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
+		return nil, bdkerr.New(bdkerr.InvalidRequest, "%.20q is no method", e.HTTPMethod)
+	}
+	if e.IsBase64Encoded {
+		body, err := base64.StdEncoding.DecodeString(e.Body)
+		if err != nil {
+			return nil, bdkerr.New(bdkerr.InvalidRequest, "the body of the event is not base64")
+		}
+		e.Body, e.IsBase64Encoded = string(body), false
+	}
+	e.Path, e.RequestContext.DomainName = "/", "gateway.invalid"
+	e.MultiValueQueryStringParameters, e.QueryStringParameters = nil, nil
+	if len(e.MultiValueHeaders) == 0 {
+		e.MultiValueHeaders = nil // or else the library does not look at Headers
+	}
+	var accessor core.RequestAccessor
+	r, err := accessor.EventToRequest(e)
+	if err != nil {
+		return nil, fmt.Errorf("reading the event: %w", err)
+	}
+	return r, nil
+}
+
+// address returns path and query of an event. A path that is not validly escaped is taken for one that was unescaped before, as some
+// emulators do.
 func address(stage string, e events.APIGatewayProxyRequest) *url.URL {
-	u := &url.URL{Host: e.RequestContext.DomainName, RawQuery: query(e).Encode()}
+	u := &url.URL{RawQuery: query(e).Encode()}
 	raw := "/" + stage + "/" + strings.TrimPrefix(e.Path, "/")
 	if path, err := url.PathUnescape(raw); err == nil {
 		u.Path, u.RawPath = path, raw

@@ -33,7 +33,7 @@ func function() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/workshop/pieces", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
-		http.NewResponseController(w).Flush()
+		_ = http.NewResponseController(w).Flush()
 		for piece := range 3 {
 			ask(r, piece)
 			fmt.Fprintf(w, "piece %d\n", piece)

@@ -50,7 +50,9 @@ func TestPurges(t *testing.T) {
 		"no session":             {[]string{record(1, "REMOVE", ttl, `{}`), record(2, "REMOVE", ttl, `{"sid":{"N":"1"}}`)}, "", nil, ""},
 		"one fails": {
 			[]string{record(7, "REMOVE", ttl, session("a")), record(8, "REMOVE", ttl, session("b")), record(9, "REMOVE", ttl, session("c")), record(10, "REMOVE", ttl, session("b"))},
-			"b", []string{"a snap-a", "b snap-b", "c snap-c", "b snap-b"}, "8",
+			"b",
+			[]string{"a snap-a", "b snap-b", "c snap-c", "b snap-b"},
+			"8",
 		},
 		"one panics": {[]string{record(3, "REMOVE", ttl, session("panic")), record(4, "REMOVE", ttl, session("a"))}, "", []string{"panic snap-panic", "a snap-a"}, "3"},
 	} {

@@ -31,7 +31,7 @@ func (t turns) Fail(_ context.Context, _ turn.Ref, message string) error   { ret
 const input = `{"sessionId":"ses_1","turnId":"turn_1"}`
 
 // invoke passes an event to the function and returns its answer and what it logs.
-func invoke(t *testing.T, ctx context.Context, turns turns, clk clock.Clock, event string) (string, map[string]any, error) {
+func invoke(ctx context.Context, t *testing.T, turns turns, clk clock.Clock, event string) (string, map[string]any, error) {
 	t.Helper()
 	var log bytes.Buffer
 	h := lambda.NewHandler(step.New(turns, clk, slog.New(slog.NewJSONHandler(&log, nil))))
@@ -48,7 +48,7 @@ func invoke(t *testing.T, ctx context.Context, turns turns, clk clock.Clock, eve
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []turn.Outcome{turn.Done, turn.Continue} {
-		out, record, err := invoke(t, t.Context(), turns{step: func(context.Context) (turn.Outcome, error) { return outcome, nil }}, clock.System{}, input)
+		out, record, err := invoke(t.Context(), t, turns{step: func(context.Context) (turn.Outcome, error) { return outcome, nil }}, clock.System{}, input)
 		if want := `{"outcome":"` + string(outcome) + `","calls":[]}`; err != nil || out != want {
 			t.Errorf("got %s, %v; want %s", out, err, want)
 		}
@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 		"error": func(context.Context) (turn.Outcome, error) { return "", errors.New("boom") },
 		"panic": func(context.Context) (turn.Outcome, error) { panic("boom") },
 	} {
-		out, record, err := invoke(t, t.Context(), turns{step: step}, clock.System{}, input)
+		out, record, err := invoke(t.Context(), t, turns{step: step}, clock.System{}, input)
 		if err == nil || !strings.Contains(err.Error(), "boom") || out != "" {
 			t.Errorf("%s: got %q, %v", name, out, err)
 		}
@@ -84,7 +84,7 @@ func TestGivesUp(t *testing.T) {
 	var told string
 	fault := errors.New("not now")
 	for _, want := range []error{nil, fault} {
-		_, _, err := invoke(t, t.Context(), turns{fail: func(message string) error { told = message; return want }}, clock.System{},
+		_, _, err := invoke(t.Context(), t, turns{fail: func(message string) error { told = message; return want }}, clock.System{},
 			`{"sessionId":"ses_1","turnId":"turn_1","error":{"Error":"States.Timeout","Cause":""}}`)
 		if !errors.Is(err, want) || told != (sfnturn.Failure{Error: "States.Timeout"}).Message() {
 			t.Errorf("got %v, told %q", err, told)
@@ -99,7 +99,7 @@ func TestYields(t *testing.T) {
 	for left, want := range map[time.Duration]bool{900 * time.Second: false, time.Minute: false, time.Minute - 1: true, time.Second: true} {
 		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
 		defer cancel()
-		_, _, err := invoke(t, ctx, turns{step: func(ctx context.Context) (turn.Outcome, error) {
+		_, _, err := invoke(ctx, t, turns{step: func(ctx context.Context) (turn.Outcome, error) {
 			if turn.ShouldYield(ctx) != want {
 				t.Errorf("with %s left it yields: %t", left, !want)
 			}

@@ -13,14 +13,14 @@ import (
 )
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	if err := run(context.Background(), os.Getenv); err != nil { //nolint:forbidigo // where the program begins
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
-	handler, err := table.Handler(os.Getenv("_HANDLER"))
+func run(ctx context.Context, getenv func(string) string) error {
+	handler, err := table.Handler(getenv("_HANDLER"))
 	if err != nil {
 		return err
 	}
@@ -28,6 +28,6 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lambda.Start(handler(h, os.Getenv("AWS_SAM_LOCAL") == "true"))
+	lambda.Start(handler(h, getenv("AWS_SAM_LOCAL") == "true"))
 	return nil
 }
