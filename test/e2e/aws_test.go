@@ -44,8 +44,7 @@ func TestAWS(t *testing.T) {
 	t.Run("KilledAfterAnEffect", d.killedAfterAnEffect)
 	t.Run("KilledWhileTheModelStreams", d.killedWhileTheModelStreams)
 	t.Run("ZombieOfAStoppedTurn", d.zombieOfAStoppedTurn)
-	t.Run("TurnThatCouldNotBeStarted", d.turnThatCouldNotBeStarted)
-	t.Run("ExecutionThatEndedWithoutTurn", d.executionThatEndedWithoutTurn)
+	t.Run("Sweeper", d.sweeper)
 }
 
 func deployWorkshop(t *testing.T) deployed {
@@ -208,25 +207,24 @@ func (d deployed) zombieOfAStoppedTurn(t *testing.T) {
 	s.Usable()
 }
 
-// turnThatCouldNotBeStarted: what was accepted while Step Functions was away is run by the sweeper.
-func (d deployed) turnThatCouldNotBeStarted(t *testing.T) {
-	d.loop.Refuse("StartExecution", 3)
-	s := d.Ann(t).Start("add it")
+// sweeper: a turn that was accepted while Step Functions was away is run; one whose execution somebody has stopped fails. Both
+// sessions go on.
+func (d deployed) sweeper(t *testing.T) {
+	d.loop.Refuse("StartExecution", 3) // as often as it is tried
+	waiting := d.Ann(t).Start("add it")
 	d.loop.Refuse("StartExecution", 0)
-	d.swept(t, s, event.TypeTurnCompleted)
-	s.Usable()
-}
 
-// executionThatEndedWithoutTurn: a turn whose execution somebody stopped by hand fails, and its session goes on.
-func (d deployed) executionThatEndedWithoutTurn(t *testing.T) {
-	s := d.Ann(t).Start("slow down")
-	arn := d.execution(s)
+	stopped := d.Ann(t).Start("slow down")
+	arn := d.execution(stopped)
 	if _, err := d.machine.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: &arn}); err != nil {
 		t.Fatal(err)
 	}
 	d.loop.Kill(deploy.Step) // if it has begun
-	d.swept(t, s, event.TypeTurnFailed)
-	s.Usable()
+
+	d.swept(t, waiting, event.TypeTurnCompleted)
+	d.swept(t, stopped, event.TypeTurnFailed)
+	waiting.Usable()
+	stopped.Usable()
 }
 
 // swept waits until the newest turn has ended in the given way.
@@ -238,7 +236,6 @@ func (d deployed) swept(t *testing.T, s *suite.Session, kind event.Type) {
 				if e.Type != kind {
 					t.Errorf("the turn ended with %s", e.Type)
 				}
-				t.Logf("the turn ended %s after it was accepted", time.Since(begin).Round(time.Second))
 				return
 			}
 		}
