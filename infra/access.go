@@ -170,6 +170,9 @@ func (s *stack) grant() {
 		if f.Kind == deploy.Streamed && s.Buffered {
 			fn.AddEnvironment(jsii.String(deploy.EnvBuffered), jsii.String("true"), nil)
 		}
+		if f.Kind != deploy.Worker && len(s.Origins) > 0 {
+			fn.AddEnvironment(jsii.String(deploy.EnvOrigins), jsii.String(strings.Join(s.Origins, ",")), nil)
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
 			fn.AddEnvironment(&name, jsii.String(s.Variables[name]), nil)
 		}

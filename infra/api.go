@@ -64,9 +64,14 @@ func (s *stack) integration(f deploy.Function) *awsapigateway.LambdaIntegrationO
 	return options
 }
 
-// addGatewayResponses gives the errors of API Gateway itself the shape that all errors have.
+// addGatewayResponses gives the errors of API Gateway itself the shape that all errors have. Their headers are fixed, so pages can
+// read them only if there is one origin, or if any may.
 func (s *stack) addGatewayResponses() {
 	add := func(kind awsapigateway.ResponseType, code bdkerr.Code, headers map[string]*string) {
+		if len(s.Origins) == 1 {
+			headers["Access-Control-Allow-Origin"] = jsii.String("'" + s.Origins[0] + "'")
+			headers["Access-Control-Expose-Headers"] = jsii.String("'Retry-After'")
+		}
 		s.api.AddGatewayResponse(jsii.String("Gateway_"+*kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
 			Type: kind, ResponseHeaders: &headers,
 			Templates: &map[string]*string{
@@ -74,9 +79,9 @@ func (s *stack) addGatewayResponses() {
 			},
 		})
 	}
-	add(awsapigateway.ResponseType_DEFAULT_4XX(), bdkerr.InvalidRequest, nil)
-	add(awsapigateway.ResponseType_DEFAULT_5XX(), bdkerr.Unavailable, nil)
-	add(awsapigateway.ResponseType_REQUEST_TOO_LARGE(), bdkerr.PayloadTooLarge, nil)
+	add(awsapigateway.ResponseType_DEFAULT_4XX(), bdkerr.InvalidRequest, map[string]*string{})
+	add(awsapigateway.ResponseType_DEFAULT_5XX(), bdkerr.Unavailable, map[string]*string{})
+	add(awsapigateway.ResponseType_REQUEST_TOO_LARGE(), bdkerr.PayloadTooLarge, map[string]*string{})
 	add(awsapigateway.ResponseType_THROTTLED(), bdkerr.Unavailable, map[string]*string{"Retry-After": jsii.String("'1'")})
 }
 

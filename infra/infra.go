@@ -44,6 +44,7 @@ type Config struct {
 	Manifest  deploy.Manifest
 	Archive   string            // path of the zip file with the functions
 	Variables map[string]string // further environment variables of all functions
+	Origins   []string          // whose pages may read answers in a browser, or * alone, see [deploy.Origins]; none by default
 
 	Buffered   bool   // the stream route answers when all is written: for emulators that cannot do better
 	Destroy    bool   // removing the stack removes the sessions too, rather than leaving tables and bucket behind
@@ -70,6 +71,10 @@ type stack struct {
 // NewStack adds the stack of an agent to scope, a CDK app or a stage of one. It fails for a configuration that cannot become a working deployment.
 func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	if err := check(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Origins, err = deploy.Origins(strings.Join(c.Origins, ",")); err != nil {
 		return nil, err
 	}
 	s := &stack{Config: c}

@@ -27,6 +27,8 @@ import (
 //	arch        arm64 (default) or amd64
 //	model       the model instead of the agent's own, PROVIDER:NAME
 //	env         variables for all functions, a JSON object of strings or ONE=1,TWO=2
+//	origins     whose pages may call from a browser, ONE,TWO or a JSON array, or * for any. Errors that API Gateway answers with
+//	            itself, as when it throttles, have fixed headers: pages cannot read them if there are several origins
 //	streaming   false: the stream route answers when all is written, for emulators
 //	retain      false: removing the stack removes the data too
 //	logRole     false: the account has a role with which API Gateway writes logs, the stack makes none
@@ -80,7 +82,7 @@ func read(ctx context.Context, get func(*string) any, stderr io.Writer) ([]Confi
 	r := reader{get: get}
 	common := Config{
 		Buffered: !r.flag("streaming"), Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
-		Email: r.text("alarmEmail"), Variables: r.variables("env"), MaxStreams: r.number("maxStreams"),
+		Email: r.text("alarmEmail"), Variables: r.variables("env"), Origins: r.origins("origins"), MaxStreams: r.number("maxStreams"),
 	}
 	agent, manifest := r.text("agent"), r.text("manifest")
 	options := pack.Options{Arch: r.text("arch"), Model: r.text("model"), Out: filepath.Join(".bdk", "pack")}
@@ -199,6 +201,25 @@ func (r *reader) variables(name string) map[string]string {
 		vars[key] = value
 	}
 	return vars
+}
+
+// origins returns a setting that holds origins, with commas between them or as a JSON array.
+func (r *reader) origins(name string) []string {
+	set := r.get(&name)
+	text, ok := set.(string)
+	if !ok { // cdk.json has it as an array
+		data, err := json.Marshal(set)
+		r.fail(name, err)
+		text = string(data)
+	}
+	if !ok || strings.HasPrefix(strings.TrimSpace(text), "[") {
+		var all []string
+		r.fail(name, json.Unmarshal([]byte(text), &all))
+		text = strings.Join(all, ",")
+	}
+	origins, err := deploy.Origins(text)
+	r.fail(name, err)
+	return origins
 }
 
 func (r *reader) fail(name string, err error) {

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	agent = "pr-approver"
-	full  = "other_agent" // everything that can be set is set
+	agent  = "pr-approver"
+	full   = "other_agent" // everything that can be set is set
+	nagged = "nagged"      // see makeWorld
 )
 
 func differ(t *testing.T, what string, want, got any) {
@@ -114,6 +115,42 @@ func TestAPI(t *testing.T) {
 	}, got)
 }
 
+// TestOrigins: the functions of the API let pages of all origins read answers, the fixed headers of API Gateway those of one.
+func TestOrigins(t *testing.T) {
+	for slug, want := range map[string]struct{ variable, header string }{
+		agent:  {"<nil>", "<nil>"},
+		full:   {"https://app.example.com", "'https://app.example.com' 'Retry-After'"},
+		nagged: {"https://app.example.com,http://localhost:5173", "<nil>"},
+	} {
+		tmpl := load(t, slug)
+		for _, f := range deploy.Functions() {
+			got := fmt.Sprint(tmpl.of("AWS::Lambda::Function")[f.Name].at("Environment", "Variables", deploy.EnvOrigins))
+			if expected := map[bool]string{true: "<nil>", false: want.variable}[f.Kind == deploy.Worker]; got != expected {
+				t.Errorf("%s of %s: got %s; want %s", f.Name, slug, got, expected)
+			}
+		}
+		responses := tmpl.of("AWS::ApiGateway::GatewayResponse")
+		for _, e := range responses {
+			header := func(name string) string {
+				return fmt.Sprint(e.at("ResponseParameters", "gatewayresponse.header."+name))
+			}
+			got := header("Access-Control-Allow-Origin")
+			if exposed := header("Access-Control-Expose-Headers"); exposed != "<nil>" {
+				got += " " + exposed
+			}
+			if got != want.header {
+				t.Errorf("%v of %s: got %s; want %s", e.at("ResponseType"), slug, got, want.header)
+			}
+			if after := header("Retry-After"); e.at("ResponseType") == "THROTTLED" && after != "'1'" {
+				t.Errorf("throttled requests of %s: Retry-After %s", slug, after)
+			}
+		}
+		if len(responses) != 4 {
+			t.Errorf("%s has %d answers of API Gateway's own", slug, len(responses))
+		}
+	}
+}
+
 // TestFunctions: each function has what its line in package deploy says, and the variables of what it works with.
 func TestFunctions(t *testing.T) {
 	type function struct {
@@ -137,6 +174,11 @@ func TestFunctions(t *testing.T) {
 			want[f.Name] = function{
 				"provided.al2023 [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
 				sorted(variables[f.Name] + " " + more[1] + " " + map[string]string{"stream": more[2]}[f.Name]),
+			}
+			if slug == full && f.Kind != deploy.Worker {
+				one := want[f.Name]
+				one.Variables = sorted(one.Variables + " BDK_ALLOWED_ORIGINS=https://app.example.com")
+				want[f.Name] = one
 			}
 		}
 		for name, e := range load(t, slug).of("AWS::Lambda::Function") {

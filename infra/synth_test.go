@@ -58,7 +58,7 @@ func config(dir, slug string) infra.Config {
 func other(dir string) infra.Config {
 	c := config(dir, full)
 	c.Manifest.Architecture, c.Manifest.Model = "amd64", "scripted:model.yaml"
-	c.Variables = map[string]string{"LEVEL": "debug"}
+	c.Variables, c.Origins = map[string]string{"LEVEL": "debug"}, []string{"https://app.example.com"}
 	c.Buffered, c.Destroy, c.NoLogRole, c.MaxStreams, c.Email = true, true, true, 5, "ops@example.com"
 	return c
 }
@@ -114,7 +114,9 @@ func makeWorld() (err error) {
 	if err := os.WriteFile(filepath.Join(world.dir, "bootstrap.zip"), emptyZip(), 0o600); err != nil {
 		return err
 	}
-	all := []infra.Config{config(world.dir, agent), other(world.dir), config(world.dir, "nagged")}
+	several := config(world.dir, nagged)
+	several.Origins = []string{"https://app.example.com", "http://localhost:5173"}
+	all := []infra.Config{config(world.dir, agent), other(world.dir), several}
 	world.nag, err = synth(filepath.Join(world.dir, "out"), nag, all...)
 	return err
 }
