@@ -13,13 +13,17 @@ import (
 func Lazy(open func(context.Context) (http.Handler, error), log *slog.Logger) http.Handler {
 	var mu sync.Mutex
 	var opened http.Handler // nil before it was
-	get := func(ctx context.Context) (_ http.Handler, err error) {
+	get := func(ctx context.Context) (http.Handler, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if opened == nil {
-			opened, err = open(ctx)
+		if opened != nil {
+			return opened, nil
 		}
-		return opened, err
+		h, err := open(ctx)
+		if err == nil {
+			opened = h
+		}
+		return h, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := get(r.Context())
