@@ -1,17 +1,60 @@
-// Package sweep is the function that a schedule calls each minute: it finds turns that nobody runs.
+// Package sweep is the function that finds turns nobody runs: a schedule calls it each minute, and an event for each
+// execution that ends otherwise than by itself.
 package sweep
 
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/bdk-lambda/bdk/functions/internal/invocation"
+	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
-// New returns the Lambda handler. What the event says does not matter.
-func New(sweep func(context.Context) error, log *slog.Logger) func(context.Context, json.RawMessage) error {
-	return func(ctx context.Context, _ json.RawMessage) error {
-		return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, sweep(ctx) })
+// Turns is what knows the turns.
+type Turns interface {
+	// Sweep looks for turns that nobody runs.
+	Sweep(ctx context.Context) error
+	// Fail ends a turn. One that has ended stays as it is.
+	Fail(ctx context.Context, ref turn.Ref, message string) error
+}
+
+// New returns the Lambda handler. Events that are not of an execution have it sweep, whatever they say.
+func New(turns Turns, log *slog.Logger) func(context.Context, json.RawMessage) error {
+	return func(ctx context.Context, raw json.RawMessage) error {
+		ref, why, err := ended(raw)
+		switch {
+		case err != nil:
+			return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, err })
+		case why != "":
+			return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, turns.Fail(ctx, ref, why) },
+				slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
+		}
+		return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, turns.Sweep(ctx) })
 	}
+}
+
+// ended returns the turn of an execution that has ended, and why, if an event tells of one.
+func ended(raw json.RawMessage) (ref turn.Ref, why string, err error) {
+	var event struct {
+		Source string          `json:"source"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(raw, &event) != nil || event.Source != "aws.states" {
+		return ref, "", nil
+	}
+	var detail struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+		Input  string `json:"input"`
+	}
+	if err := json.Unmarshal(event.Detail, &detail); err != nil {
+		return ref, "", fmt.Errorf("reading the event of an execution: %w", err)
+	}
+	if err := json.Unmarshal([]byte(detail.Input), &ref); err != nil || ref.SessionID == "" || ref.TurnID != detail.Name {
+		return ref, "", fmt.Errorf("the execution %.80q is not of a turn", detail.Name)
+	}
+	return ref, "the execution of the turn ended: " + strings.ToLower(strings.ReplaceAll(detail.Status, "_", " ")), nil
 }

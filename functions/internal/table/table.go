@@ -26,11 +26,11 @@ import (
 // Host is what the functions ask of the agent they serve. Implementations are safe for concurrent use.
 type Host interface {
 	step.Turns
+	sweep.Turns
 
 	// API returns the HTTP surface, at /<slug>/v1. If buffered is set, answers do not follow what they tell of.
 	API(ctx context.Context, buffered bool) (http.Handler, error)
 	Await(ctx context.Context, in sfnturn.AwaitInput) error
-	Sweep(ctx context.Context) error
 	Purge(ctx context.Context, sessionID, snapshot string) error
 	Slug() string
 	Log() *slog.Logger
@@ -58,7 +58,7 @@ func handlers() map[string]func(h Host, buffered bool) any {
 		},
 		deploy.Step:  func(h Host, _ bool) any { return step.New(h, clock.System{}, h.Log()) },
 		deploy.Await: func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
-		deploy.Sweep: func(h Host, _ bool) any { return sweep.New(h.Sweep, h.Log()) },
+		deploy.Sweep: func(h Host, _ bool) any { return sweep.New(h, h.Log()) },
 		deploy.Purge: func(h Host, _ bool) any { return purge.New(h.Purge, h.Log()) },
 	}
 }
