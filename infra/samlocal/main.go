@@ -86,7 +86,10 @@ func find(dir string) ([]string, error) {
 // deployed returns the names of the resources of a deployed stack, by their ids in the template.
 func deployed(path string) (map[string]string, error) {
 	var list struct {
-		StackResourceSummaries []struct{ LogicalResourceId, PhysicalResourceId string } //nolint:revive // AWS spells it so
+		StackResourceSummaries []struct {
+			ID   string `json:"LogicalResourceId"`
+			Name string `json:"PhysicalResourceId"`
+		}
 	}
 	if err := read(path, &list); err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func deployed(path string) (map[string]string, error) {
 	}
 	names := map[string]string{}
 	for _, r := range list.StackResourceSummaries {
-		names[r.LogicalResourceId] = r.PhysicalResourceId
+		names[r.ID] = r.Name
 	}
 	return names, nil
 }
@@ -180,15 +183,17 @@ func value(raw json.RawMessage, names map[string]string) (string, error) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	var ref struct{ Ref string }
-	if err := json.Unmarshal(raw, &ref); err != nil || ref.Ref == "" || strings.Contains(ref.Ref, "::") {
+	var ref struct {
+		ID string `json:"Ref"`
+	}
+	if err := json.Unmarshal(raw, &ref); err != nil || ref.ID == "" || strings.Contains(ref.ID, "::") {
 		return "", fmt.Errorf("%s is neither text nor a resource", raw)
 	}
 	if names == nil {
-		return ref.Ref, nil
+		return ref.ID, nil
 	}
-	if names[ref.Ref] == "" {
-		return "", fmt.Errorf("the deployed stack has no %s: deploy what is described", ref.Ref)
+	if names[ref.ID] == "" {
+		return "", fmt.Errorf("the deployed stack has no %s: deploy what is described", ref.ID)
 	}
-	return names[ref.Ref], nil
+	return names[ref.ID], nil
 }

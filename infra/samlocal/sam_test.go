@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"debug/elf"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,12 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/pack"
 	"github.com/bdk-lambda/bdk/shared/deploy"
-	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/test/need"
 )
 
@@ -39,7 +36,8 @@ type stack struct {
 }
 
 // TestSAMLocalFindsWhatTheSampleAgentNeeds stands in for `sam local` itself, which needs containers: it reads what the command
-// line of the CDK has written by the rules that `sam local` reads it by.
+// line of the CDK has written by the rules that `sam local` reads it by. (What functions make of the events that it passes on, and of
+// its presence, the tests of package functions show.)
 func TestSAMLocalFindsWhatTheSampleAgentNeeds(t *testing.T) {
 	t.Parallel()
 	s := describe(t)
@@ -248,40 +246,4 @@ func (s stack) text(v any) string {
 		return text.String()
 	}
 	return fmt.Sprint(v)
-}
-
-// TestEventsAreWhatTheFunctionsTake: no event holds something that the function it is for would not see.
-func TestEventsAreWhatTheFunctionsTake(t *testing.T) {
-	t.Parallel()
-	request := func() any { return new(events.APIGatewayProxyRequest) }
-	takes := map[string]func() any{
-		deploy.Discovery: request, deploy.Sessions: request, deploy.Stream: request,
-		deploy.Step:  func() any { return new(sfnturn.StepInput) },
-		deploy.Await: func() any { return new(sfnturn.AwaitInput) },
-		deploy.Purge: func() any { return new(events.DynamoDBEvent) },
-		deploy.Sweep: func() any { return new(json.RawMessage) },
-	}
-	paths, err := filepath.Glob(root + "/events/*/*.json")
-	if err != nil || len(paths) == 0 {
-		need.Missing(t, "there are no events")
-	}
-	for _, path := range paths {
-		if strings.HasSuffix(path, ".want.json") {
-			continue
-		}
-		take := takes[filepath.Base(filepath.Dir(path))]
-		if take == nil {
-			t.Errorf("%s is for no function", path)
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(take()); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
 }
