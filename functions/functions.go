@@ -13,7 +13,6 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/functions/internal/table"
-	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/host/awshost"
 )
 
@@ -42,6 +41,6 @@ func open(ctx context.Context, projects []bdk.Project, getenv func(string) strin
 	if err != nil {
 		return nil, err
 	}
-	// neither the local one of SAM nor an integration that does not stream takes an answer in pieces
-	return handler(h, getenv("AWS_SAM_LOCAL") == "true" || getenv(deploy.EnvBuffered) != ""), nil
+	// the API Gateway of SAM does not take an answer in pieces
+	return handler(h, getenv("AWS_SAM_LOCAL") == "true"), nil
 }

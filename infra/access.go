@@ -167,9 +167,6 @@ func (s *stack) grant() {
 		if s.Manifest.Model != "" {
 			fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
 		}
-		if f.Kind == deploy.Streamed && s.Buffered {
-			fn.AddEnvironment(jsii.String(deploy.EnvBuffered), jsii.String("true"), nil)
-		}
 		if f.Kind != deploy.Worker && len(s.Origins) > 0 {
 			fn.AddEnvironment(jsii.String(deploy.EnvOrigins), jsii.String(strings.Join(s.Origins, ",")), nil)
 		}

@@ -123,9 +123,13 @@ func TestWhoMayBeWhom(t *testing.T) {
 		"apigateway.amazonaws.com lambda:InvokeFunction <discovery.Arn> from " + api,
 		"apigateway.amazonaws.com lambda:InvokeFunction <sessions.Arn> from " + api,
 		"apigateway.amazonaws.com lambda:InvokeFunction <stream.Arn> from " + api,
+		"events.amazonaws.com lambda:InvokeFunction <sweep.Arn> from <Ended.Arn>",
 	}, calls)
 	for kind, policy := range map[string]string{"AWS::S3::BucketPolicy": "BlobsPolicy", "AWS::SQS::QueuePolicy": "DeadPolicy"} {
 		for _, line := range allowed(tmpl.of(kind)[policy].at("PolicyDocument")) {
+			if line == "Allow sqs:SendMessage on <Dead.Arn> if map[ArnEquals:map[aws:SourceArn:<Ended.Arn>]]" && policy == "DeadPolicy" {
+				continue // what the rule cannot deliver
+			}
 			if !strings.HasPrefix(line, "Deny ") || !strings.HasSuffix(line, "if map[Bool:map[aws:SecureTransport:false]]") {
 				t.Errorf("%s: %s", policy, line)
 			}

@@ -58,7 +58,7 @@ func (s *stack) integration(f deploy.Function) *awsapigateway.LambdaIntegrationO
 		ScopePermissionToMethod: jsii.Bool(false),
 		ResponseTransferMode:    awsapigateway.ResponseTransferMode_BUFFERED, Timeout: seconds(min(f.Seconds, buffered)),
 	}
-	if f.Kind == deploy.Streamed && !s.Buffered {
+	if f.Kind == deploy.Streamed {
 		options.ResponseTransferMode, options.Timeout = awsapigateway.ResponseTransferMode_STREAM, seconds(f.Seconds)
 	}
 	return options

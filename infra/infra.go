@@ -46,7 +46,6 @@ type Config struct {
 	Variables map[string]string // further environment variables of all functions
 	Origins   []string          // whose pages may read answers in a browser, or * alone, see [deploy.Origins]; none by default
 
-	Buffered   bool   // the stream route answers when all is written: for emulators that cannot do better
 	Destroy    bool   // removing the stack removes the sessions too, rather than leaving tables and bucket behind
 	NoLogRole  bool   // the account has a role with which API Gateway writes logs; otherwise the stack makes one, to stay
 	MaxStreams int    // how many functions may stream at once; 0 leaves it to the account's limit

@@ -29,7 +29,6 @@ import (
 //	env         variables for all functions, a JSON object of strings or ONE=1,TWO=2
 //	origins     whose pages may call from a browser, ONE,TWO or a JSON array, or * for any. Errors that API Gateway answers with
 //	            itself, as when it throttles, have fixed headers: pages cannot read them if there are several origins
-//	streaming   false: the stream route answers when all is written, for emulators
 //	retain      false: removing the stack removes the data too
 //	logRole     false: the account has a role with which API Gateway writes logs, the stack makes none
 //	maxStreams  how many streams may be open at once; by default the account's limit holds
@@ -81,7 +80,7 @@ func fault(panicked any) error {
 func read(ctx context.Context, get func(*string) any, stderr io.Writer) ([]Config, error) {
 	r := reader{get: get}
 	common := Config{
-		Buffered: !r.flag("streaming"), Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
+		Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
 		Email: r.text("alarmEmail"), Variables: r.variables("env"), Origins: r.origins("origins"), MaxStreams: r.number("maxStreams"),
 	}
 	agent, manifest := r.text("agent"), r.text("manifest")

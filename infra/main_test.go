@@ -53,8 +53,7 @@ func TestSettings(t *testing.T) {
 		fault    string // part of the error
 	}{
 		"nothing":             {want: base},
-		"everything as it is": {settings: map[string]any{"streaming": "true", "retain": "true", "logRole": "true", "env": ""}, want: base},
-		"no streaming":        {settings: map[string]any{"streaming": "false"}, want: with(func(c *infra.Config) { c.Buffered = true })},
+		"everything as it is": {settings: map[string]any{"retain": "true", "logRole": "true", "env": ""}, want: base},
 		"nothing stays":       {settings: map[string]any{"retain": false}, want: with(func(c *infra.Config) { c.Destroy = true })},
 		"a role for logs":     {settings: map[string]any{"logRole": "0"}, want: with(func(c *infra.Config) { c.NoLogRole = true })},
 		"streams":             {settings: map[string]any{"maxStreams": 20.0}, want: with(func(c *infra.Config) { c.MaxStreams = 20 })},

@@ -41,8 +41,8 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 14,
 		"ApiGateway::Resource": 14, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "IAM::Policy": 10, "IAM::Role": 10,
-		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 7, "Lambda::Permission": 3, "Lambda::Version": 2,
+		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 10, "IAM::Role": 10,
+		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 7, "Lambda::Permission": 4, "Lambda::Version": 2,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
 	}, got)
@@ -72,11 +72,11 @@ func methods(tmpl template) map[string]string {
 }
 
 // answers returns what [methods] should return.
-func answers(stream string) map[string]string {
+func answers() map[string]string {
 	all := map[string]string{}
 	for _, r := range deploy.Routes() {
 		how, uri := "BUFFERED 29000", "2015-03-31/functions/<"+r.Function+".Arn>/invocations"
-		if r.Function == deploy.Stream && stream != "BUFFERED" {
+		if r.Function == deploy.Stream {
 			how, uri = "STREAM 900000", "2021-11-15/functions/<"+r.Function+".Arn>/response-streaming-invocations"
 		}
 		all[r.Path] = "ANY NONE AWS_PROXY " + how + " arn:<AWS::Partition>:apigateway:<AWS::Region>:lambda:path/" + uri
@@ -86,8 +86,7 @@ func answers(stream string) map[string]string {
 
 // TestRoutes: every route goes to its function, within the time that API Gateway has for it, and there are no others.
 func TestRoutes(t *testing.T) {
-	differ(t, "routes", answers("STREAM"), methods(load(t, agent)))
-	differ(t, "routes of one without streaming", answers("BUFFERED"), methods(load(t, full)))
+	differ(t, "routes", answers(), methods(load(t, agent)))
 }
 
 func TestAPI(t *testing.T) {
@@ -168,12 +167,12 @@ func TestFunctions(t *testing.T) {
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions> " + machine,
 	}
-	for slug, more := range map[string][3]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug", "BDK_BUFFERED=true"}} {
+	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {
 		want, got := map[string]function{}, map[string]function{}
 		for _, f := range deploy.Functions() {
 			want[f.Name] = function{
 				"provided.al2023 [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
-				sorted(variables[f.Name] + " " + more[1] + " " + map[string]string{"stream": more[2]}[f.Name]),
+				sorted(variables[f.Name] + " " + more[1]),
 			}
 			if slug == full && f.Kind != deploy.Worker {
 				one := want[f.Name]
@@ -239,6 +238,15 @@ func TestWakes(t *testing.T) {
 	differ(t, "calls of sweep", any(map[string]any{
 		"FunctionName": "<sweep>", "MaximumEventAgeInSeconds": 60.0, "MaximumRetryAttempts": 0.0, "Qualifier": "$LATEST",
 	}), tmpl.of("AWS::Lambda::EventInvokeConfig")["sweepEventInvokeConfig"].at())
+	ended := tmpl.of("AWS::Events::Rule")["Ended"]
+	differ(t, "executions that ended", any(map[string]any{
+		"source": []any{"aws.states"}, "detail-type": []any{"Step Functions Execution Status Change"},
+		"detail": map[string]any{"stateMachineArn": []any{"<Turns>"}, "status": []any{"FAILED", "TIMED_OUT", "ABORTED"}},
+	}), ended.at("EventPattern"))
+	differ(t, "who is told of them", any([]any{map[string]any{
+		"Arn": "<sweep.Arn>", "Id": "Target0", "DeadLetterConfig": map[string]any{"Arn": "<Dead.Arn>"},
+		"RetryPolicy": map[string]any{"MaximumEventAgeInSeconds": 21600.0, "MaximumRetryAttempts": 10.0},
+	}}), ended.at("Targets"))
 	differ(t, "the stream of removals", any(map[string]any{
 		"FunctionName": "<purge>", "EventSourceArn": "<Sessions.StreamArn>", "StartingPosition": "TRIM_HORIZON", "BatchSize": 10.0,
 		"BisectBatchOnFunctionError": true, "FunctionResponseTypes": []any{"ReportBatchItemFailures"},

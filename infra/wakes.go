@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
@@ -25,6 +27,7 @@ func (s *stack) addWakes() {
 		s.addSchedule(schedule)
 	}
 	s.addPurge()
+	s.addEnded()
 }
 
 // addSchedule adds a schedule. A wake-up that is late by more than its interval is of no use: the next one is there.
@@ -54,6 +57,22 @@ func (s *stack) addSchedule(schedule deploy.Schedule) {
 		},
 	})
 	made.Node().AddDependency(role)
+}
+
+// addEnded has the sweep function told of executions that ended otherwise than by themselves: their turns may still be open.
+func (s *stack) addEnded() {
+	awsevents.NewRule(s.Stack, jsii.String("Ended"), &awsevents.RuleProps{
+		Description: jsii.String(s.Manifest.Slug + ": executions that ended otherwise than by themselves"),
+		EventPattern: &awsevents.EventPattern{
+			Source: list("aws.states"), DetailType: list("Step Functions Execution Status Change"),
+			Detail: &map[string]any{
+				"stateMachineArn": list(*s.machine.StateMachineArn()), "status": list("FAILED", "TIMED_OUT", "ABORTED"),
+			},
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.functions[deploy.Sweep], &awseventstargets.LambdaFunctionProps{
+			DeadLetterQueue: s.dead, RetryAttempts: number(10), MaxEventAge: awscdk.Duration_Hours(number(6)),
+		})},
+	})
 }
 
 // addPurge has the sessions that the table removed, because their time was over, told to the purge function.

@@ -64,8 +64,10 @@ func refusal(err error, instead http.Header) events.APIGatewayProxyResponse {
 		Message string      `json:"message"`
 	}{Error: code, Message: message})
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}}
-	if id := instead.Values("X-Request-Id"); len(id) > 0 {
-		header["X-Request-Id"] = id
+	for _, name := range []string{"X-Request-Id", "Vary", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers"} {
+		if values := instead.Values(name); len(values) > 0 {
+			header[name] = values
+		}
 	}
 	return events.APIGatewayProxyResponse{StatusCode: code.Status(), MultiValueHeaders: header, Body: string(body) + "\n"}
 }

@@ -24,7 +24,6 @@ const (
 	EnvMachine  = "BDK_STATE_MACHINE_ARN"
 	EnvSecret   = "BDK_SECRET_ARN"
 	EnvModel    = "BDK_MODEL"           // the model instead of the agent's own
-	EnvBuffered = "BDK_BUFFERED"        // not empty: the stream function answers when all is written
 	EnvOrigins  = "BDK_ALLOWED_ORIGINS" // whose pages may read answers in a browser, see [Origins]
 )
 
