@@ -52,7 +52,7 @@ func (o Options) serve(h http.Handler, w *writer, r *http.Request) (err error) {
 }
 
 // refusal returns the answer that tells of an error as package httpapi does. Of the answer in whose place it comes, it keeps the
-// request's id.
+// request's id and what lets pages read it.
 func refusal(err error, instead http.Header) events.APIGatewayProxyResponse {
 	code, message := bdkerr.CodeOf(err), "the host could not do this; its log has the reason"
 	if e, ok := errors.AsType[*bdkerr.Error](err); ok {
