@@ -110,6 +110,9 @@ func (l *Loop) Env() []string {
 		"JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1")
 }
 
+// CDK returns the folder with the CDK command line.
+func (l *Loop) CDK() string { return filepath.Dir(l.tool(cdkTool)) }
+
 // Log returns the last lines of what the emulator printed.
 func (l *Loop) Log(lines int) string {
 	raw, err := os.ReadFile(l.logFile())

@@ -43,9 +43,17 @@ func (l *Loop) Deploy(tb testing.TB, program, apiURL string, settings map[string
 	d := &Deployment{loop: l}
 	for d.Name, d.Outputs = range stacks {
 	}
-	api, err := url.Parse(d.Outputs[apiURL])
+	d.URL = l.Serve(tb, d.Outputs[apiURL])
+	return d
+}
+
+// Serve returns the URL where the front answers for a stage of an API that was deployed, by whomever, until the test ends. Address is
+// the one the stage would have on AWS.
+func (l *Loop) Serve(tb testing.TB, address string) string {
+	tb.Helper()
+	api, err := url.Parse(address)
 	if err != nil || api.Host == "" {
-		tb.Fatalf("%s is %q, error %v", apiURL, d.Outputs[apiURL], err)
+		tb.Fatalf("the address of the API is %q, error %v", address, err)
 	}
 	id, _, _ := strings.Cut(api.Host, ".")
 	f := newFront(tb, l, id, strings.Trim(api.Path, "/"))
@@ -55,8 +63,7 @@ func (l *Loop) Deploy(tb testing.TB, program, apiURL string, settings map[string
 		f.close()
 		server.Close()
 	})
-	d.URL = server.URL + "/" + f.stage
-	return d
+	return server.URL + "/" + f.stage
 }
 
 // Destroy has CDK remove what Deploy has made with the same arguments.

@@ -1,0 +1,61 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/bdk-lambda/bdk/test/awsloop"
+)
+
+// TestAWSOwnRepository: an agent in a folder of its own, as the command makes it, is deployed, asked, watched and removed with
+// nothing but the command and the CDK.
+func TestAWSOwnRepository(t *testing.T) {
+	loop := awsloop.Start(t, map[string]string{"AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/my-agent"})
+	command, dir := build(t), filepath.Join(t.TempDir(), "my-agent")
+	bdk := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), command, args...)
+		cmd.Dir = filepath.Dir(dir) // not the repository
+		cmd.Env = append(loop.Env(), "PATH="+loop.CDK()+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("bdk %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	bdk("init", "my-agent", "--module", "example.com/my-agent")
+	made := bdk("deploy", "my-agent", "--arch", runtime.GOARCH)
+	url := regexp.MustCompile(`https://\S+/my-agent\b`).FindString(made)
+	secret := regexp.MustCompile(`secret-id (\S+)`).FindStringSubmatch(made)
+	if url == "" || secret == nil {
+		t.Fatalf("deploy does not tell the URL and the secret:\n%s", made)
+	}
+	value, err := secretsmanager.NewFromConfig(loop.Config()).GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &secret[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`"bearer:default":\s*"([^"]+)"`).FindStringSubmatch(*value.SecretString)
+	if token == nil {
+		t.Fatal("the secret has no token for the first caller")
+	}
+	reply := bdk("run", "--url", loop.Serve(t, url), "--bearer-token", token[1], "--message", "Review pull request 42")
+	if !strings.Contains(reply, "inspect_pr") {
+		t.Errorf("the agent called no tool:\n%s", reply)
+	}
+	log := ""
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log, "turn ended"); { // it arrives behind the reply
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not tell of the turn:\n%s", log)
+		}
+		log = bdk("logs", "--agent", "my-agent")
+	}
+	bdk("deploy", "my-agent", "--destroy")
+}
