@@ -79,7 +79,7 @@ func (r *Reader) Read(ctx context.Context, show func(Entry) error) error {
 			return fmt.Errorf("reading the log group %s: %w", r.group, err)
 		}
 		for _, e := range out.Events {
-			id, at := aws.ToString(e.EventId), aws.ToInt64(e.Timestamp)
+			id, at := identity(e), aws.ToInt64(e.Timestamp)
 			newest = max(newest, at)
 			if _, again := r.seen[id]; again {
 				continue
@@ -101,4 +101,12 @@ func (r *Reader) Read(ctx context.Context, show func(Entry) error) error {
 		}
 	}
 	return nil
+}
+
+// identity returns what an entry is known again by: the service's id, or where it has none, all there is.
+func identity(e types.FilteredLogEvent) string {
+	if id := aws.ToString(e.EventId); id != "" {
+		return id
+	}
+	return fmt.Sprintln(aws.ToString(e.LogStreamName), aws.ToInt64(e.Timestamp), aws.ToString(e.Message))
 }

@@ -22,6 +22,8 @@ type group struct {
 	seconds []int64
 	err     error
 	filter  string
+
+	nameless bool // entries have no ids
 }
 
 func (g *group) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLogEventsInput, _ ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.FilterLogEventsOutput, error) {
@@ -46,7 +48,11 @@ func (g *group) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLogE
 			break
 		}
 		name := fmt.Sprint(g.seconds[i])
-		out.Events = append(out.Events, types.FilteredLogEvent{EventId: &name, Timestamp: aws.Int64(g.seconds[i] * 1000), Message: aws.String(name + "\n")})
+		e := types.FilteredLogEvent{EventId: &name, Timestamp: aws.Int64(g.seconds[i] * 1000), Message: aws.String(name + "\n")}
+		if g.nameless {
+			e.EventId = nil
+		}
+		out.Events = append(out.Events, e)
 	}
 	return out, nil
 }
@@ -62,7 +68,13 @@ func read(t *testing.T, r *loggroup.Reader) []string {
 
 func TestEachEntryIsReadOnceAlsoIfItComesLate(t *testing.T) {
 	t.Parallel()
-	g := &group{seconds: []int64{99, 100, 101, 102, 103, 120}}
+	for _, nameless := range []bool{false, true} { // some emulators give entries no ids
+		eachOnce(t, &group{seconds: []int64{99, 100, 101, 102, 103, 120}, nameless: nameless})
+	}
+}
+
+func eachOnce(t *testing.T, g *group) {
+	t.Helper()
 	r := loggroup.New(g, "/bdk/a", `ses_"a`, time.Unix(100, 0))
 	for _, step := range []struct {
 		more []int64
