@@ -42,7 +42,8 @@ func ended(raw json.RawMessage) (ref turn.Ref, why string, err error) {
 		Source string          `json:"source"`
 		Detail json.RawMessage `json:"detail"`
 	}
-	if json.Unmarshal(raw, &event) != nil || event.Source != "aws.states" {
+	_ = json.Unmarshal(raw, &event) // what is not an event has no source
+	if event.Source != "aws.states" {
 		return ref, "", nil
 	}
 	var detail struct {
