@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -14,11 +12,8 @@ import (
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
-	"github.com/bdk-lambda/bdk/test/need"
+	"github.com/bdk-lambda/bdk/test/emulator"
 )
-
-// emulator is the Lambda runtime interface emulator. It takes one invocation at a time, and does not stream.
-const emulator = "../.tools/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d/aws-lambda-rie"
 
 // TestEventsOfTheBinary: a program as Lambda runs it answers the events as the functions do in this process.
 func TestEventsOfTheBinary(t *testing.T) {
@@ -26,13 +21,7 @@ func TestEventsOfTheBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")
 	}
-	rie, err := filepath.Abs(emulator)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(rie); err != nil {
-		need.Missing(t, "aws-lambda-rie is not installed (make emulators)")
-	}
+	rie := emulator.Find(t, emulator.Lambda)
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
 	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./internal/sample")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -53,7 +42,7 @@ func TestEventsOfTheBinary(t *testing.T) {
 func emulate(t *testing.T, rie, bootstrap string, f deploy.Function, event []byte) (answer []byte, log string) {
 	t.Helper()
 	for range 5 { // a port that was free may be taken a moment later
-		front, api := freeAddr(t), freeAddr(t)
+		front, api := emulator.FreeAddr(t), emulator.FreeAddr(t)
 		cmd := exec.Command(rie, "--runtime-interface-emulator-address", front, "--runtime-api-address", api, bootstrap, f.Name)
 		cmd.Env = []string{fmt.Sprint("AWS_LAMBDA_FUNCTION_TIMEOUT=", f.Seconds)}
 		var stdout, stderr bytes.Buffer
@@ -101,14 +90,4 @@ func post(t *testing.T, url string, event []byte, ended <-chan struct{}) ([]byte
 		}
 	}
 	return nil, false
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

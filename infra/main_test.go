@@ -16,6 +16,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/test/emulator"
 	"github.com/bdk-lambda/bdk/test/need"
 )
 
@@ -139,16 +140,13 @@ func TestProgram(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	need.Tool(t, "node")
-	cdk, err := filepath.Glob("../.tools/aws-cdk@*/node_modules/.bin/cdk")
-	if err != nil || len(cdk) == 0 {
-		need.Missing(t, "the command line of the CDK is not installed")
-	}
+	cdk := emulator.Find(t, emulator.CDK)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	synth := func(out string, settings ...string) (string, error) {
-		args := append([]string{strings.TrimPrefix(cdk[0], "../"), "synth", "--quiet", "--no-notices", "--app", self, "--output", out}, settings...)
+		args := append([]string{cdk, "synth", "--quiet", "--no-notices", "--app", self, "--output", out}, settings...)
 		if exec.CommandContext(t.Context(), "unshare", "-rn", "true").Run() == nil {
 			args = append([]string{"unshare", "-rn"}, args...) // a machine without a network
 		}

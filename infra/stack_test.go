@@ -16,7 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
-	"github.com/bdk-lambda/bdk/test/need"
+	"github.com/bdk-lambda/bdk/test/emulator"
 )
 
 const (
@@ -401,15 +401,12 @@ func TestSameTwice(t *testing.T) {
 
 // TestLint: the linter of CloudFormation finds nothing but dependencies that the CDK states twice.
 func TestLint(t *testing.T) {
-	found, err := filepath.Glob("../.tools/cfn-lint@*/bin/cfn-lint")
-	if err != nil || len(found) == 0 {
-		need.Missing(t, "cfn-lint is not installed: make emulators")
-	}
+	lint := emulator.Find(t, emulator.CFNLint)
 	var files []string
 	for _, slug := range []string{agent, full} {
 		files = append(files, load(t, slug).file)
 	}
-	out, err := exec.CommandContext(t.Context(), found[0], append([]string{"--ignore-checks", "W3005", "--"}, files...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), lint, append([]string{"--ignore-checks", "W3005", "--"}, files...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

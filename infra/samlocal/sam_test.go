@@ -20,6 +20,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/pack"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/test/emulator"
 	"github.com/bdk-lambda/bdk/test/need"
 )
 
@@ -110,17 +111,14 @@ func describe(t *testing.T) stack {
 		t.Skip("skipped: packs an agent and starts the CDK, which takes up to a minute")
 	}
 	need.Tool(t, "node")
-	cdk, err := filepath.Glob(root + "/.tools/aws-cdk@*/node_modules/.bin/cdk")
-	if err != nil || len(cdk) == 0 {
-		need.Missing(t, "the command line of the CDK is not installed (make emulators)")
-	}
+	cdk := emulator.Find(t, emulator.CDK)
 	dir := t.TempDir()
 	packed, diags, err := pack.Pack(t.Context(), root+"/bdkpack/templates/pr-approver", pack.Options{Arch: runtime.GOARCH, Out: filepath.Join(dir, "packed")})
 	if err != nil || diags.HasErrors() {
 		t.Fatal(err, diags)
 	}
 	s := stack{dir: filepath.Join(dir, "cdk.out")}
-	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(cdk[0], root+"/"), "synth", "--quiet", "--no-notices", "--output", s.dir, "-c", "manifest="+packed.Agents[0].Path)
+	cmd := exec.CommandContext(t.Context(), cdk, "synth", "--quiet", "--no-notices", "--output", s.dir, "-c", "manifest="+packed.Agents[0].Path)
 	cmd.Dir = root // cdk.json is there
 	cmd.Env = append(os.Environ(), "CDK_DISABLE_CLI_TELEMETRY=true", "CDK_DISABLE_VERSION_CHECK=true", "CDK_HOME="+filepath.Join(dir, "home"))
 	if said, err := cmd.CombinedOutput(); err != nil {

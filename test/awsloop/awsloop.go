@@ -25,17 +25,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/bdk-lambda/bdk/test/emulator"
 	"github.com/bdk-lambda/bdk/test/need"
 )
 
 // Gate is the environment variable without which [Start] skips the test: `make e2e-aws` sets it to 1.
 const Gate = "BDK_E2E_AWS"
-
-// The programs, below the folder of tools.
-const (
-	emulatorTool = "ministack@1.5.33/bin/python"
-	cdkTool      = "aws-cdk@2.1148.1/node_modules/.bin/cdk"
-)
 
 const (
 	account = "000000000000"
@@ -45,6 +40,8 @@ const (
 // Loop is an account of the emulator. It is safe for concurrent use, but one deployment should be made after the other.
 type Loop struct {
 	root     string // of the repository
+	python   string // that has the emulator
+	cdkPath  string // of the CDK command line
 	dir      string // all state
 	url      string // of the emulator
 	env      map[string]string
@@ -65,12 +62,7 @@ func Start(tb testing.TB, env map[string]string) *Loop {
 		need.Missing(tb, "the emulator runs functions as processes of this machine, which has to be Linux")
 	}
 	need.Tool(tb, "node")
-	l := &Loop{root: root(tb), dir: tb.TempDir(), env: env}
-	for _, program := range []string{emulatorTool, cdkTool} {
-		if _, err := os.Stat(l.tool(program)); err != nil {
-			need.Missing(tb, program+" is not installed (make e2e-aws)")
-		}
-	}
+	l := &Loop{root: emulator.Root(tb), python: emulator.Find(tb, emulator.Account), cdkPath: emulator.Find(tb, emulator.CDK), dir: tb.TempDir(), env: env}
 	l.calls = newCalls()
 	server := httptest.NewServer(l.calls)
 	l.through = server.URL
@@ -111,7 +103,7 @@ func (l *Loop) Env() []string {
 }
 
 // CDK returns the folder with the CDK command line.
-func (l *Loop) CDK() string { return filepath.Dir(l.tool(cdkTool)) }
+func (l *Loop) CDK() string { return filepath.Dir(l.cdkPath) }
 
 // Log returns the last lines of what the emulator printed.
 func (l *Loop) Log(lines int) string {
@@ -125,14 +117,10 @@ func (l *Loop) Log(lines int) string {
 
 func (l *Loop) logFile() string { return filepath.Join(l.dir, "emulator.log") }
 
-func (l *Loop) tool(program string) string {
-	return filepath.Join(l.root, ".tools", filepath.FromSlash(program))
-}
-
 // start starts the emulator and reports whether it came to listen.
 func (l *Loop) start(tb testing.TB) bool {
 	tb.Helper()
-	addr := freeAddr(tb)
+	addr := emulator.FreeAddr(tb)
 	_, port, _ := net.SplitHostPort(addr)
 	l.url = "http://" + addr
 	l.calls.emulator = &url.URL{Scheme: "http", Host: addr}
@@ -145,7 +133,7 @@ func (l *Loop) start(tb testing.TB) bool {
 		tb.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(l.tool(emulatorTool), "-m", "ministack") // stop ends it, after the last cleanup that needs it
+	cmd := exec.Command(l.python, "-m", "ministack") // stop ends it, after the last cleanup that needs it
 	// functions inherit its environment: nothing in it is from the test
 	cmd.Env = []string{
 		"PATH=/usr/bin:/bin", "HOME=" + state, "TMPDIR=" + state, "S3_DATA_DIR=" + filepath.Join(state, "s3"), "BIND_HOST=127.0.0.1",
@@ -208,32 +196,4 @@ func (l *Loop) stop(tb testing.TB) {
 	if left := l.processes(""); len(left) > 0 {
 		tb.Errorf("processes %v are left over", left)
 	}
-}
-
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// root returns the folder of the repository.
-func root(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-	tb.Fatal("the test does not run in the repository")
-	return ""
 }

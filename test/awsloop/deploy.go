@@ -88,7 +88,7 @@ func (l *Loop) cdk(tb testing.TB, dir string, args ...string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, l.tool(cdkTool), append(args, "--no-notices", "--ci")...)
+	cmd := exec.CommandContext(ctx, l.cdkPath, append(args, "--no-notices", "--ci")...)
 	cmd.Dir, cmd.Env = dir, l.Env()
 	separate(cmd)
 	cmd.Cancel = func() error { killGroup(cmd); return nil }

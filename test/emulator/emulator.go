@@ -20,14 +20,18 @@ import (
 const (
 	DynamoDB = "dynoxide@1.2.1/node_modules/@dynoxide/linux-x64/dynoxide"
 	S3       = "versitygw@v1.8.0/versitygw"
+	Lambda   = "aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d/aws-lambda-rie" // one invocation at a time
+	Account  = "ministack@1.5.33/bin/python"                                      // has the module ministack: most of AWS
+	CDK      = "aws-cdk@2.1148.1/node_modules/.bin/cdk"                           // no emulator, but what deploys to one
+	CFNLint  = "cfn-lint@1.58.0/bin/cfn-lint"
 )
 
 // Start runs a program until the test has ended and returns the address it listens at. Args makes its arguments for a port.
 func Start(tb testing.TB, program string, args func(port string) []string) string {
 	tb.Helper()
-	path := find(tb, program)
+	path := Find(tb, program)
 	for range 5 { // a port that was free may be taken a moment later
-		addr := freeAddr(tb)
+		addr := FreeAddr(tb)
 		_, port, _ := net.SplitHostPort(addr)
 		if out, ok := run(tb, addr, exec.Command(path, args(port)...)); ok {
 			return addr
@@ -39,30 +43,35 @@ func Start(tb testing.TB, program string, args func(port string) []string) strin
 	return ""
 }
 
-// find returns the path of a program in the repository's folder of tools.
-func find(tb testing.TB, program string) string {
+// Find returns the path of a program, relative to the repository's folder of tools, or ends the test if it is not installed.
+func Find(tb testing.TB, program string) string {
 	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			tb.Fatal("the test does not run in the repository")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(dir, ".tools", filepath.FromSlash(program))
+	path := filepath.Join(Root(tb), ".tools", filepath.FromSlash(program))
 	if _, err := os.Stat(path); err != nil {
 		need.Missing(tb, filepath.Base(path)+" is not installed (make emulators)")
 	}
 	return path
 }
 
-func freeAddr(tb testing.TB) string {
+// Root returns the folder of the repository.
+func Root(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	tb.Fatal("the test does not run in the repository")
+	return ""
+}
+
+// FreeAddr returns an address on loopback that nobody listens at; somebody may a moment later.
+func FreeAddr(tb testing.TB) string {
 	tb.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
