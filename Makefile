@@ -30,7 +30,7 @@ REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: dev
 dev: build ## run the sample agent offline; edit its files and it restarts
@@ -82,6 +82,11 @@ deploy: $(CDK) ## deploy AGENT to the AWS account of the environment (needs node
 .PHONY: destroy
 destroy: $(CDK) ## remove the stack of AGENT; its tables and bucket stay, unless CDKFLAGS="-c retain=false"
 	$(call cdk,destroy --all --force)
+
+.PHONY: sam-local
+sam-local: ## write into cdk.out what `sam local` needs to run AGENT here (SAMFLAGS="-resources FILE"; needs node)
+	$(MAKE) --no-print-directory synth ARCH=$$(go env GOARCH)
+	go run ./infra/samlocal $(SAMFLAGS)
 
 .PHONY: e2e-aws
 e2e-aws: $(CDK) $(MINISTACK) ## deploy the test agent to an emulator of AWS on loopback and run the HTTP suite against it

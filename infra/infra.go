@@ -31,14 +31,6 @@ import (
 	"github.com/bdk-lambda/bdk/shared/deploy"
 )
 
-// The outputs of a stack.
-const (
-	OutputURL     = "ApiUrl"          // where the agent is served, without a slash at the end
-	OutputSecret  = "SecretArn"       // of the secret with the bearer tokens and the keys of models
-	OutputMachine = "StateMachineArn" // of what runs the turns
-	OutputLogs    = "LogGroup"        // where all functions log
-)
-
 // Config says what to make. The zero value of every field but the first two is what a deployment should have.
 type Config struct {
 	Manifest  deploy.Manifest
@@ -88,10 +80,10 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	s.addAPI()
 	s.addWakes()
 	s.watch()
-	s.output(OutputURL, strings.TrimSuffix(*s.api.Url(), "/"), "where the agent is served")
-	s.output(OutputSecret, *s.secret.SecretArn(), "the bearer tokens of callers and the keys of models")
-	s.output(OutputMachine, *s.machine.StateMachineArn(), "runs the turns")
-	s.output(OutputLogs, *s.logs.LogGroupName(), "where all functions log")
+	s.output(deploy.OutputURL, strings.TrimSuffix(*s.api.Url(), "/"), "where the agent is served")
+	s.output(deploy.OutputSecret, *s.secret.SecretArn(), "the bearer tokens of callers and the keys of models")
+	s.output(deploy.OutputMachine, *s.machine.StateMachineArn(), "runs the turns")
+	s.output(deploy.OutputLogs, *s.logs.LogGroupName(), "where all functions log")
 	return s.Stack, nil
 }
 

@@ -344,8 +344,8 @@ func TestOutputs(t *testing.T) {
 		got[name] = fmt.Sprint(plain(o.Value))
 	}
 	differ(t, "outputs", map[string]string{
-		infra.OutputURL:    "https://<Api>.execute-api.<AWS::Region>.<AWS::URLSuffix>/<ApiDeploymentStageprapprover>",
-		infra.OutputSecret: "<Secret>", infra.OutputMachine: "<Turns>", infra.OutputLogs: "<Logs>",
+		deploy.OutputURL:    "https://<Api>.execute-api.<AWS::Region>.<AWS::URLSuffix>/<ApiDeploymentStageprapprover>",
+		deploy.OutputSecret: "<Secret>", deploy.OutputMachine: "<Turns>", deploy.OutputLogs: "<Logs>",
 	}, got)
 }
 

@@ -40,7 +40,7 @@ type Agent struct {
 type Limits struct {
 	StepsPerTurn     int           // model calls in a turn; default 50
 	TurnTime         time.Duration // wall time of a turn; default 1 hour
-	RunningTurns     int           // turns of this agent that a host process runs at once, the others wait; default 64
+	RunningTurns     int           // turns of this agent that a process runs at once, the others wait; default 64; on AWS the account decides
 	ParallelTools    int           // tool calls of one step that run at once; default 8
 	ToolOutput       int           // bytes of all tool results of one step that the model reads, head and tail of each are kept; default 65,536
 	TokensPerSession int64         // all tokens of a session; default: no limit

@@ -12,12 +12,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/pack"
 	"github.com/bdk-lambda/bdk/bdkpack/project"
-)
-
-// The outputs of a stack that are told to its author.
-const (
-	outputURL    = "ApiUrl"
-	outputSecret = "SecretArn"
+	"github.com/bdk-lambda/bdk/shared/deploy"
 )
 
 type deployOptions struct {
@@ -153,18 +148,18 @@ func (c *cdk) deploy(ctx context.Context, io *IO, slug string, args []string) (m
 		return nil, fmt.Errorf("reading the outputs of the stack: %w", err)
 	}
 	for _, outputs := range stacks {
-		if strings.HasSuffix(outputs[outputURL], "/"+slug) { // the program may be one of several stacks
+		if strings.HasSuffix(outputs[deploy.OutputURL], "/"+slug) { // the program may be one of several stacks
 			return outputs, nil
 		}
 	}
-	return nil, fmt.Errorf("none of the stacks has the output %s of %s", outputURL, slug)
+	return nil, fmt.Errorf("none of the stacks has the output %s of %s", deploy.OutputURL, slug)
 }
 
 // deployed returns what an author needs to know about a deployment.
 func deployed(io *IO, agent pack.Agent, outputs map[string]string) string {
 	var b strings.Builder
 	bdk, slug := quoteArg(io.name()), agent.Manifest.Slug
-	url, secret := outputs[outputURL], outputs[outputSecret]
+	url, secret := outputs[deploy.OutputURL], outputs[deploy.OutputSecret]
 	fmt.Fprintf(&b, "\n%s is deployed at %s\n\n", slug, url)
 	fmt.Fprintf(&b, "Its callers send a token, the value of bearer:default in its secret:\n"+
 		"  aws secretsmanager get-secret-value --query SecretString --output text --secret-id %s\n", secret)

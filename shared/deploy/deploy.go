@@ -27,6 +27,14 @@ const (
 	EnvOrigins  = "BDK_ALLOWED_ORIGINS" // whose pages may read answers in a browser, see [Origins]
 )
 
+// The outputs of a stack.
+const (
+	OutputURL     = "ApiUrl"          // where the agent is served, without a slash at the end
+	OutputSecret  = "SecretArn"       // of the secret with the bearer tokens and the keys of models
+	OutputMachine = "StateMachineArn" // of what runs the turns
+	OutputLogs    = "LogGroup"        // where all functions log
+)
+
 // BlobPrefix is the prefix of the keys of blobs in the bucket.
 const BlobPrefix = "blobs/"
 

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/test/awsloop"
 )
@@ -25,8 +24,8 @@ import (
 func TestLoop(t *testing.T) {
 	l := awsloop.Start(t, map[string]string{"AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/probe"})
 	app, settings := build(t)
-	d := l.Deploy(t, app, infra.OutputURL, settings)
-	d.ShowLogs(t, d.Outputs[infra.OutputLogs])
+	d := l.Deploy(t, app, deploy.OutputURL, settings)
+	d.ShowLogs(t, d.Outputs[deploy.OutputLogs])
 	p := probe{l, d.URL}
 	t.Run("Routes", p.routes)
 	t.Run("Environment", p.environment)

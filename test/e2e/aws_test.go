@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
-	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/test/awsloop"
@@ -55,11 +54,11 @@ func deployWorkshop(t *testing.T) deployed {
 		t.Fatalf("building the CDK program: %v\n%s", err, out)
 	}
 	notes := t.TempDir()
-	stack := loop.Deploy(t, app, infra.OutputURL, map[string]string{
+	stack := loop.Deploy(t, app, deploy.OutputURL, map[string]string{
 		"agent": "test/agents/workshop", "arch": runtime.GOARCH, "env": "NOTES_DIR=" + notes,
 	})
-	stack.ShowLogs(t, stack.Outputs[infra.OutputLogs])
-	stack.Put(t, stack.Outputs[infra.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
+	stack.ShowLogs(t, stack.Outputs[deploy.OutputLogs])
+	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	return deployed{
 		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true}),
@@ -69,7 +68,7 @@ func deployWorkshop(t *testing.T) deployed {
 
 // execution returns the ARN of the execution of a turn.
 func (d deployed) execution(s *suite.Session) string {
-	return strings.Replace(d.stack.Outputs[infra.OutputMachine], ":stateMachine:", ":execution:", 1) + ":" + s.TurnID
+	return strings.Replace(d.stack.Outputs[deploy.OutputMachine], ":stateMachine:", ":execution:", 1) + ":" + s.TurnID
 }
 
 // kill kills the processes that work on turns.
@@ -89,7 +88,7 @@ func (d deployed) duplicateStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine := d.stack.Outputs[infra.OutputMachine]
+	machine := d.stack.Outputs[deploy.OutputMachine]
 	_, err = d.machine.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: &machine, Name: &s.TurnID, Input: is.Input})
 	if _, ok := errors.AsType[*types.ExecutionAlreadyExists](err); !ok {
 		t.Errorf("the same name: %v", err)
