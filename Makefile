@@ -45,6 +45,12 @@ build: ## build the command line into bin/bdk
 test: ## run all tests (TESTFLAGS=-short leaves out the long ones)
 	go test $(TESTFLAGS) ./...
 
+.PHONY: suites
+suites: ## run the suite of each port against all its adapters, and count the cases
+	@go test -count=1 -v -run='^TestConformance$$' ./shared/... | awk '/^ *--- PASS/ {passed++} /^ *--- SKIP/ {skipped++} \
+	  /^ *--- FAIL/ {print; failed++} /^(ok|FAIL)[ \t]/ {if (passed + skipped + failed) printf "%-60s %4d passed, %d skipped, %d failed\n", $$2, passed, skipped, failed; \
+	  all += failed; passed = skipped = failed = 0} END {exit all > 0}'
+
 .PHONY: check
 check: lint ## what to run before each commit: lint and the short tests
 	go test -short -shuffle=on ./...

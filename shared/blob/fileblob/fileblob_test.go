@@ -28,7 +28,7 @@ func open(t *testing.T, dir string, now time.Time) *fileblob.Driver {
 	return d
 }
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
 		t.Helper()

@@ -8,7 +8,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob/memblob"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(*testing.T) blobtest.Harness {
 		d := memblob.New()

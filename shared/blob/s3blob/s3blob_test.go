@@ -71,7 +71,7 @@ func (deleting) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // The prefix ends no folder: the emulator, which keeps objects as files, removes empty folders under those that write into them.
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {

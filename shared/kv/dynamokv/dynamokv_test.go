@@ -15,13 +15,13 @@ import (
 	"github.com/bdk-lambda/bdk/shared/kv/kvtest"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance(t, func() *dynamotest.Transport { return &dynamotest.Transport{} })
 }
 
 // Every now and then a write meets a transaction.
-func TestDriverBesideTransactions(t *testing.T) {
+func TestConformanceBesideTransactions(t *testing.T) {
 	t.Parallel()
 	conformance(t, func() *dynamotest.Transport {
 		chance := rand.New(rand.NewPCG(1, 2))

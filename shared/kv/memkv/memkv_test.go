@@ -8,7 +8,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/kv/memkv"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	kvtest.Run(t, func(*testing.T) kvtest.Harness {
 		d := memkv.New()

@@ -10,7 +10,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/kv/sqlitekv"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) kvtest.Harness {
 		t.Helper()

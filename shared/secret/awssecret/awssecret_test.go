@@ -16,7 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/secret/secrettest"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	secrettest.Run(t, func(t *testing.T) secrettest.Harness {
 		t.Helper()

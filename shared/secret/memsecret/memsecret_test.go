@@ -8,7 +8,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/secret/secrettest"
 )
 
-func TestDriver(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
 	secrettest.Run(t, func(*testing.T) secrettest.Harness {
 		d := new(memsecret.Driver)
