@@ -25,6 +25,7 @@ const (
 
 	indexes    resource = "indexes"  // of the sessions
 	removals   resource = "removals" // the stream of the sessions
+	streams    resource = "streams"  // all there are: IAM cannot tell one from another where they are listed
 	blobs      resource = "blobs"    // objects
 	bucket     resource = "bucket"   // without the right to list it, a missing object is a forbidden one
 	secret     resource = "secret"
@@ -91,7 +92,8 @@ func access() map[string][]may {
 		deploy.Purge: {
 			log,
 			{sessions, []string{"GetItem"}},
-			{removals, []string{"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}},
+			{removals, []string{"DescribeStream", "GetRecords", "GetShardIterator"}},
+			{streams, []string{"ListStreams"}},
 			{events, []string{"BatchWriteItem", "Query"}},
 			{blobs, []string{"DeleteObject"}},
 		},
@@ -122,6 +124,8 @@ func (s *stack) arns(r resource) []string {
 		return []string{table + tables.ByAgent, table + tables.ByOwner}
 	case removals:
 		return []string{*s.tables[sessions].TableStreamArn()}
+	case streams:
+		return []string{"*"}
 	case blobs:
 		return []string{*s.bucket.ArnForObjects(jsii.String(deploy.BlobPrefix + "*"))}
 	case bucket:

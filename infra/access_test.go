@@ -57,7 +57,7 @@ func TestPermissions(t *testing.T) {
 		"<discoveryRole>": {log, bearer},
 		"<purgeRole>": {
 			"Allow dynamodb:BatchWriteItem dynamodb:Query on <Events.Arn>",
-			"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams on <Sessions.StreamArn>",
+			"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator on <Sessions.StreamArn>", "Allow dynamodb:ListStreams on *",
 			"Allow dynamodb:GetItem on <Sessions.Arn>", log, "Allow s3:DeleteObject on <Blobs.Arn>/blobs/*",
 			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},

@@ -28,7 +28,7 @@ func accepted() map[string]string {
 		"SMG4": "Tokens are rotated by who gave them to callers: a new key beside the old one, then without it.",
 		"SQS3": "The queue is where schedules and the stream put what they gave up, which this rule does not see.",
 
-		"IAM5[Resource::*]":                   "Delivery of the machine's log is set up by calls that know no resource.",
+		"IAM5[Resource::*]":                   "Delivery of the machine's log is set up, and the stream of removals found, by calls that IAM knows no resource of.",
 		"IAM5[Resource::<Blobs.Arn>/blobs/*]": "Blobs have their hashes as names.",
 		"IAM5[Resource::<await.Arn>:*]":       "A turn that runs goes on with the version it began with.",
 		"IAM5[Resource::<step.Arn>:*]":        "A turn that runs goes on with the version it began with.",
