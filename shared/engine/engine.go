@@ -143,7 +143,7 @@ func (e *Engine) Fail(ctx context.Context, ref turn.Ref, message string) error {
 			return nil
 		}
 		if err == nil {
-			err = w.Replay(ctx, w.Row().Next, func(event.Event) error { return nil })
+			err = w.Skip(ctx)
 		}
 		if err == nil {
 			_, err = w.Finish(ctx, failure(w.Row(), message)...)

@@ -19,6 +19,7 @@ type Cursor struct {
 	feed  *feed // nil: what is appended is found in the store only
 	tail  bool  // the store had no more, and what this process appended since is in feed
 	quiet bool  // the last event left the session without a turn
+	heads bool  // the Data of events may be left out
 }
 
 // Cursor returns a reader that begins at index from, which must not be negative.
@@ -48,7 +49,11 @@ func (c *Cursor) read(ctx context.Context) ([]event.Event, error) {
 	if events := c.fed(); len(events) > 0 || c.tail {
 		return events, nil
 	}
-	events, err := c.store.driver.Events(ctx, c.id, c.next, pageSize)
+	page := c.store.driver.Events
+	if h, ok := c.store.driver.(Header); ok && c.heads {
+		page = h.Heads
+	}
+	events, err := page(ctx, c.id, c.next, pageSize)
 	if err != nil {
 		return nil, fmt.Errorf("reading events of session %s: %w", c.id, err)
 	}
@@ -114,7 +119,7 @@ func (s *Store) Tail(ctx context.Context, id string) (int64, error) {
 
 // tail returns the index of the first event from index from on that is not there.
 func (s *Store) tail(ctx context.Context, id string, from int64) (int64, error) {
-	c := Cursor{store: s, id: id, next: from}
+	c := Cursor{store: s, id: id, next: from, heads: true}
 	for {
 		events, err := c.Read(ctx)
 		if err != nil || len(events) == 0 {

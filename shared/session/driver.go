@@ -54,6 +54,13 @@ type Expirer interface {
 	Expire(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
+// Header is implemented by drivers that need not read the data of an event to tell the rest of it. Where only that matters,
+// a session can then be changed although the data of its events cannot be read.
+type Header interface {
+	// Heads does what Events does and leaves out the events' Data.
+	Heads(ctx context.Context, id string, from int64, limit int) ([]event.Event, error)
+}
+
 // Record is the row of a session: what is known about it besides its events. Its times are in UTC and in whole milliseconds.
 type Record struct {
 	ID      string
@@ -137,7 +144,7 @@ var (
 
 // ConflictError says that the log already holds another event where a batch wanted to begin.
 type ConflictError struct {
-	Event event.Event // what stands there
+	Event event.Event // what stands there; a driver may leave out its Data
 }
 
 // Error names the index.

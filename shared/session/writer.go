@@ -25,7 +25,7 @@ type Writer struct {
 }
 
 // Open returns the writer of an active turn, or ErrFenced if the turn is not the active one of its session.
-// Replay must be called before the first append.
+// Replay or Skip must be called before the first append.
 func (s *Store) Open(ctx context.Context, id, turnID string) (*Writer, error) {
 	row, err := s.Get(ctx, id)
 	if err != nil {
@@ -49,7 +49,18 @@ func (w *Writer) Row() Record {
 func (w *Writer) Replay(ctx context.Context, from int64, yield func(event.Event) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := Cursor{store: w.store, id: w.row.ID, next: from}
+	return w.replay(ctx, Cursor{store: w.store, id: w.row.ID, next: from}, yield)
+}
+
+// Skip does what Replay does for who needs nothing of what is in the log. It works although data of events cannot be read.
+func (w *Writer) Skip(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := Cursor{store: w.store, id: w.row.ID, next: w.row.Next, heads: true}
+	return w.replay(ctx, c, func(event.Event) error { return nil })
+}
+
+func (w *Writer) replay(ctx context.Context, c Cursor, yield func(event.Event) error) error {
 	for {
 		events, err := c.Read(ctx)
 		if err != nil {
@@ -141,7 +152,7 @@ func (w *Writer) write(ctx context.Context, events []event.Event, batch func(int
 
 // walk moves the writer behind the event that beat it and those after it, or up to the first fence.
 func (w *Writer) walk(ctx context.Context, first event.Event) error {
-	c := Cursor{store: w.store, id: w.row.ID, next: first.Index + 1}
+	c := Cursor{store: w.store, id: w.row.ID, next: first.Index + 1, heads: true}
 	for events := []event.Event{first}; len(events) > 0; {
 		for _, e := range events {
 			if w.fenced = w.isFence(e); w.fenced {

@@ -51,21 +51,17 @@ func (d *Driver) putEvent(ctx context.Context, id string, item dynamox.Item) err
 		return err
 	})
 	if old, refused := dynamox.Refused(err); refused {
-		return d.conflict(ctx, id, old)
+		return conflict(id, old)
 	}
 	return err
 }
 
 // conflict returns what it means that an event stands where one with the given id was to go.
-func (d *Driver) conflict(ctx context.Context, id string, old dynamox.Item) error {
+func conflict(id string, old dynamox.Item) error {
 	if dynamox.Str(old, eventID) == id {
 		return nil // an earlier try of the same call
 	}
-	e, err := d.event(ctx, old)
-	if err != nil {
-		return err
-	}
-	return &session.ConflictError{Event: e}
+	return &session.ConflictError{Event: head(old)}
 }
 
 // putRow changes a row alone.
@@ -101,7 +97,7 @@ type action struct {
 // transact commits b in one transaction. The client repeats a request under a token by which the service knows it again;
 // a call that is made anew is known by its first event.
 func (d *Driver) transact(ctx context.Context, b session.Batch, items []dynamox.Item) error {
-	actions, err := d.actions(ctx, b, items)
+	actions, err := d.actions(b, items)
 	if err != nil {
 		return err
 	}
@@ -150,7 +146,7 @@ func (d *Driver) isOwn(ctx context.Context, b session.Batch, first dynamox.Reaso
 }
 
 // actions returns what to write, in the order in which a refusal counts; the events come last.
-func (d *Driver) actions(ctx context.Context, b session.Batch, items []dynamox.Item) ([]action, error) {
+func (d *Driver) actions(b session.Batch, items []dynamox.Item) ([]action, error) {
 	var all []action
 	if b.Key != nil {
 		all = append(all, d.keyAction(*b.Key, b.Events[0].At))
@@ -171,7 +167,7 @@ func (d *Driver) actions(ctx context.Context, b session.Batch, items []dynamox.I
 			TableName: &d.tables.Events, Item: item, ConditionExpression: aws.String(free), ReturnValuesOnConditionCheckFailure: allOld,
 		}
 		refused := func(old dynamox.Item) error {
-			err := d.conflict(ctx, b.Events[i].ID, old)
+			err := conflict(b.Events[i].ID, old)
 			if err == nil { // what is there cannot be of this batch, whose first event is not
 				err = errors.New("an event of the batch stands behind a hole")
 			}
@@ -184,8 +180,29 @@ func (d *Driver) actions(ctx context.Context, b session.Batch, items []dynamox.I
 
 // Events implements [session.Driver].
 func (d *Driver) Events(ctx context.Context, id string, from int64, limit int) ([]event.Event, error) {
+	items, err := d.query(ctx, id, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	events, err := d.events(ctx, items)
+	return events, dynamox.Fault(ctx, err)
+}
+
+// Heads implements [session.Header].
+func (d *Driver) Heads(ctx context.Context, id string, from int64, limit int) ([]event.Event, error) {
+	items, err := d.query(ctx, id, from, limit, tables.SessionID, tables.Index, eventID, eventType, turnID, at)
+	events := make([]event.Event, len(items))
+	for i, item := range items {
+		events[i] = head(item)
+	}
+	return events, err
+}
+
+// query returns items of events with the given attributes, with all if none is given.
+func (d *Driver) query(ctx context.Context, id string, from int64, limit int, attributes ...string) ([]dynamox.Item, error) {
+	names, projection := project(attributes)
 	out, err := d.client.Query(ctx, &dynamodb.QueryInput{
-		TableName:                 &d.tables.Events,
+		TableName: &d.tables.Events, ProjectionExpression: projection, ExpressionAttributeNames: names,
 		KeyConditionExpression:    aws.String(tables.SessionID + " = :s AND " + tables.Index + " >= :n"),
 		ExpressionAttributeValues: dynamox.Item{":s": dynamox.S(id), ":n": dynamox.N(max(from, 0))},
 		Limit:                     aws.Int32(int32(min(limit, 1<<20))), //nolint:gosec // it fits
@@ -194,6 +211,5 @@ func (d *Driver) Events(ctx context.Context, id string, from int64, limit int) (
 	if err != nil {
 		return nil, dynamox.Fault(ctx, err)
 	}
-	events, err := d.events(ctx, out.Items)
-	return events, dynamox.Fault(ctx, err)
+	return out.Items, nil
 }

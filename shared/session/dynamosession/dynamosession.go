@@ -21,14 +21,17 @@ import (
 	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
-// Driver implements [session.Driver]. It is safe for concurrent use.
+// Driver implements [session.Driver] and [session.Header]. It is safe for concurrent use.
 type Driver struct {
 	client *dynamodb.Client
 	tables tables.Names
 	blobs  *blob.Store
 }
 
-var _ session.Driver = (*Driver)(nil)
+var (
+	_ session.Driver = (*Driver)(nil)
+	_ session.Header = (*Driver)(nil)
+)
 
 // New returns a driver over the given tables and blob store.
 func New(client *dynamodb.Client, tables tables.Names, blobs *blob.Store) *Driver {

@@ -25,18 +25,18 @@ type store struct {
 
 	emulator *dynamotest.Emulator
 	tables   tables.Names
-	blobs    *blob.Store
+	blobs    *blobs
 }
 
 // other returns a driver over the same store whose requests go through transport.
 func (s store) other(transport *dynamotest.Transport) store {
-	s.Driver = dynamosession.New(s.emulator.Client(transport), s.tables, s.blobs)
+	s.Driver = dynamosession.New(s.emulator.Client(transport), s.tables, blob.New(s.blobs))
 	return s
 }
 
 func open(tb testing.TB, e *dynamotest.Emulator, transport *dynamotest.Transport) store {
 	tb.Helper()
-	return store{emulator: e, tables: e.Tables(tb), blobs: blob.New(memblob.New())}.other(transport)
+	return store{emulator: e, tables: e.Tables(tb), blobs: &blobs{Driver: memblob.New(), refs: make(map[blob.Ref]bool)}}.other(transport)
 }
 
 func TestConformance(t *testing.T) {
@@ -78,6 +78,10 @@ func conformance(t *testing.T, transport func() *dynamotest.Transport) {
 			if err := d.Commit(t.Context(), session.Batch{SessionID: e.SessionID, At: e.Index, Events: []event.Event{e}}); err != nil {
 				t.Fatal(err)
 			}
+		},
+		Lose: func(t *testing.T, d session.Driver) {
+			t.Helper()
+			d.(store).blobs.lose(t)
 		},
 	})
 }

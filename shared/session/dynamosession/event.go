@@ -106,12 +106,17 @@ func beginning(text []byte) string {
 	return string(text)
 }
 
-// event reads a stored event.
-func (d *Driver) event(ctx context.Context, item dynamox.Item) (event.Event, error) {
-	e := event.Event{
+// head reads a stored event but for its data.
+func head(item dynamox.Item) event.Event {
+	return event.Event{
 		Type: event.Type(dynamox.Str(item, eventType)), Index: dynamox.Int(item, tables.Index), SessionID: dynamox.Str(item, tables.SessionID),
 		TurnID: dynamox.Str(item, turnID), At: dynamox.Time(dynamox.Int(item, at)), ID: dynamox.Str(item, eventID),
 	}
+}
+
+// event reads a stored event.
+func (d *Driver) event(ctx context.Context, item dynamox.Item) (event.Event, error) {
+	e := head(item)
 	var err error
 	switch {
 	case item[ref] != nil:

@@ -108,17 +108,27 @@ func instant(ms *int64) time.Time {
 	return dynamox.Time(*ms)
 }
 
-// get returns attributes of the item of a session, nil if there is none.
-func (d *Driver) get(ctx context.Context, id string, attributes ...string) (dynamox.Item, error) {
-	names, projection := make(map[string]string), ""
+// project returns what a request for attributes says, nothing if there are none.
+func project(attributes []string) (names map[string]string, projection *string) {
+	if len(attributes) == 0 {
+		return nil, nil
+	}
+	names = make(map[string]string)
+	text := ""
 	for i, a := range attributes {
 		name := fmt.Sprint("#", i)
 		names[name] = a
-		projection += "," + name
+		text += "," + name
 	}
+	return names, aws.String(text[1:])
+}
+
+// get returns attributes of the item of a session, nil if there is none.
+func (d *Driver) get(ctx context.Context, id string, attributes ...string) (dynamox.Item, error) {
+	names, projection := project(attributes)
 	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &d.tables.Sessions, Key: rowKey(id), ConsistentRead: aws.Bool(true),
-		ProjectionExpression: aws.String(projection[1:]), ExpressionAttributeNames: names,
+		ProjectionExpression: projection, ExpressionAttributeNames: names,
 	})
 	if err != nil {
 		return nil, dynamox.Fault(ctx, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/dynamokv"
@@ -93,4 +94,37 @@ func newEngine(t *testing.T, d session.Driver, claims kv.Driver, script string) 
 		t.Fatal(err)
 	}
 	return e
+}
+
+// Who gives up on a turn may have no right to read what was said in it.
+func TestTurnIsFailedWithoutTheBlobStore(t *testing.T) {
+	t.Parallel()
+	e, transport := dynamotest.Start(t), &dynamotest.Transport{}
+	d := open(t, e, transport)
+	agent := newEngine(t, d, dynamokv.New(e.Client(transport), d.tables.Control), "rules: [{text: ok}]")
+	acc, err := agent.Start(t.Context(), session.Start{Owner: backend, Message: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := agent.Sessions().Open(t.Context(), acc.SessionID, acc.TurnID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Skip(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Append(t.Context(), event.MessageAppended{Text: noise(64 << 10)}); err != nil {
+		t.Fatal(err)
+	}
+	d.blobs.lose(t)
+	ref := turn.Ref{SessionID: acc.SessionID, TurnID: acc.TurnID}
+	if out, err := agent.Step(t.Context(), ref); err == nil {
+		t.Fatalf("Step = %q: nothing was lost", out)
+	}
+	if err := agent.Fail(t.Context(), ref, "gave up"); err != nil {
+		t.Fatal(err)
+	}
+	if row, err := d.Get(t.Context(), acc.SessionID); err != nil || row.Turn.ID != "" {
+		t.Errorf("turn %q is active, %v; want none", row.Turn.ID, err)
+	}
 }

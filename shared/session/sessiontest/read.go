@@ -47,9 +47,21 @@ func readBack(b *bench) {
 	}
 	want[4].Type = "a.type.of.tomorrow"
 	b.must(b.driver.Commit(b.Context(), session.Batch{SessionID: "s1", At: 1, Events: want}))
+	b.pages(b.driver.Events, want)
+	if h, ok := b.driver.(session.Header); ok {
+		for i := range want {
+			want[i].Data = nil
+		}
+		b.pages(h.Heads, want)
+	}
+}
+
+// pages checks what read returns of session s1, which has want at index 1 and behind it.
+func (b *bench) pages(read func(ctx context.Context, id string, from int64, limit int) ([]event.Event, error), want []event.Event) {
+	b.Helper()
 	for from := int64(1); from <= 7; from++ {
 		for _, limit := range []int{1, 3, 100} {
-			got, err := b.driver.Events(b.Context(), "s1", from, limit)
+			got, err := read(b.Context(), "s1", from, limit)
 			b.must(err)
 			rest := want[min(int(from)-1, len(want)):]
 			if len(got) == 0 && len(rest) > 0 || len(got) > min(limit, len(rest)) {

@@ -30,6 +30,9 @@ type Harness struct {
 
 	// Plant stores e at its index whatever is before it. Nil: the medium cannot hold a log with a hole.
 	Plant func(t *testing.T, d session.Driver, e event.Event)
+
+	// Lose takes away the data of large events, which the medium keeps apart from the log. Nil: it keeps all in one place.
+	Lose func(t *testing.T, d session.Driver)
 }
 
 // Run runs the suite.

@@ -1,8 +1,10 @@
 package sessiontest
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -260,6 +262,8 @@ func turnCases() []testCase {
 		{"nothing of a turn follows its fence", fence},
 		{"a turn fenced between open and replay does not append", fencedBeforeReplay},
 		{"a writer without a replay does not append", noReplay},
+		{"a writer that skips the log appends behind it", skips},
+		{"a session whose data is lost is stopped, continued and ended", lostData},
 		{"a turn that is finished takes no more", finished},
 		{"of eight writers of one turn one goes on", eightWriters},
 		{"a writer passes any number of side events", manySideEvents},
@@ -366,9 +370,12 @@ func fencedBeforeReplay(b *bench) {
 	acc := b.start()
 	w, err := b.store.Open(b.Context(), acc.SessionID, acc.TurnID)
 	b.must(err)
+	skipper, err := b.store.Open(b.Context(), acc.SessionID, acc.TurnID)
+	b.must(err)
 	_, err = b.send(acc, alice, acc.Token)
 	b.must(err)
 	b.wantErr(w.Replay(b.Context(), 0, func(event.Event) error { return nil }), session.ErrFenced)
+	b.wantErr(skipper.Skip(b.Context()), session.ErrFenced)
 	_, err = w.Append(b.Context(), event.SkillLoaded{})
 	b.wantErr(err, session.ErrFenced)
 	_, err = b.store.Open(b.Context(), acc.SessionID, acc.TurnID)
@@ -398,6 +405,80 @@ func noReplay(b *bench) {
 	events, err = w.Append(b.Context())
 	b.must(err)
 	b.diff("appended without data", 0, len(events))
+}
+
+func skips(b *bench) {
+	acc := b.start()
+	_, err := b.side(acc.SessionID, 0, event.ArtifactTagged{})
+	b.must(err)
+	w, err := b.store.Open(b.Context(), acc.SessionID, acc.TurnID)
+	b.must(err)
+	b.must(w.Skip(b.Context()))
+	events, err := w.Append(b.Context(), event.SkillLoaded{})
+	b.must(err)
+	b.diff("index", int64(3), events[0].Index)
+}
+
+// lostData does what must be possible with a session when nobody can read what was said in it.
+func lostData(b *bench) {
+	if b.h.Lose == nil {
+		b.Skip("skipped: this medium keeps the log in one place")
+	}
+	var noise strings.Builder
+	for noise.Len() < 64<<10 {
+		noise.WriteString(rand.Text())
+	}
+	failed, waiting := event.Data(event.TurnFailed{Message: "x"}), event.Data(event.SessionWaiting{})
+	for _, c := range []struct {
+		name string
+		idle bool // when the data is lost
+		do   func(session.Accepted, *session.Writer) error
+		want []event.Type // behind the large events
+	}{
+		{"stopped", false, func(acc session.Accepted, _ *session.Writer) error {
+			_, err := b.store.Stop(b.Context(), acc.SessionID, "")
+			return err
+		}, []event.Type{event.TypeTurnFailed, event.TypeSessionWaiting}},
+		{"interrupted", false, func(acc session.Accepted, _ *session.Writer) error {
+			_, err := b.send(acc, alice, acc.Token)
+			return err
+		}, []event.Type{event.TypeTurnFailed, event.TypeMessageReceived}},
+		{"continued", true, func(acc session.Accepted, _ *session.Writer) error {
+			_, err := b.send(acc, alice, acc.Token)
+			return err
+		}, []event.Type{event.TypeMessageReceived}},
+		{"failed", false, func(acc session.Accepted, _ *session.Writer) error {
+			w, err := b.store.Open(b.Context(), acc.SessionID, acc.TurnID)
+			b.must(err)
+			b.must(w.Skip(b.Context()))
+			_, err = w.Finish(b.Context(), failed, waiting)
+			return err
+		}, []event.Type{event.TypeTurnFailed, event.TypeSessionWaiting}},
+		{"ended by its writer", false, func(_ session.Accepted, w *session.Writer) error {
+			_, err := w.Finish(b.Context(), failed, waiting)
+			return err
+		}, []event.Type{event.TypeTurnFailed, event.TypeSessionWaiting}},
+	} {
+		acc := b.start()
+		w := b.open(b.store, acc)
+		if c.idle {
+			b.finish(acc)
+		}
+		var at int64
+		for range 3 {
+			var err error
+			at, err = b.side(acc.SessionID, at, event.ArtifactTagged{Title: noise.String()})
+			b.must(err)
+		}
+		b.h.Lose(b.T, b.driver)
+		if events, err := b.driver.Events(b.Context(), acc.SessionID, at, 1); err == nil {
+			b.Fatalf("%s: nothing is lost: got %d events", c.name, len(events))
+		}
+		if err := c.do(acc, w); err != nil {
+			b.Fatalf("%s: %v", c.name, err)
+		}
+		b.diff(c.name, c.want, types(b.readFrom(b.store, acc.SessionID, at+1)))
+	}
 }
 
 func finished(b *bench) {
