@@ -78,6 +78,7 @@ func TestPermissions(t *testing.T) {
 		},
 		"<sweepRole>": {
 			"Allow dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>", events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
+			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<TurnsRole>": {

@@ -34,13 +34,8 @@ func (s *stack) function(f deploy.Function, code awslambda.Code) *awslambda.Func
 	if s.Manifest.Architecture == "amd64" {
 		props.Architecture = awslambda.Architecture_X86_64()
 	}
-	switch f.Name {
-	case deploy.Stream:
-		if s.MaxStreams > 0 {
-			props.ReservedConcurrentExecutions = number(s.MaxStreams)
-		}
-	case deploy.Sweep: // the next minute does what this one did not
-		props.RetryAttempts, props.MaxEventAge = number(0), seconds(60)
+	if f.Name == deploy.Stream && s.MaxStreams > 0 {
+		props.ReservedConcurrentExecutions = number(s.MaxStreams)
 	}
 	return props
 }

@@ -236,7 +236,8 @@ func TestWakes(t *testing.T) {
 		},
 	}}, map[string]any{"sweepSchedule": tmpl.of("AWS::Scheduler::Schedule")["sweepSchedule"].at()})
 	differ(t, "calls of sweep", any(map[string]any{
-		"FunctionName": "<sweep>", "MaximumEventAgeInSeconds": 60.0, "MaximumRetryAttempts": 0.0, "Qualifier": "$LATEST",
+		"FunctionName": "<sweep>", "MaximumEventAgeInSeconds": 3600.0, "MaximumRetryAttempts": 2.0, "Qualifier": "$LATEST",
+		"DestinationConfig": map[string]any{"OnFailure": map[string]any{"Destination": "<Dead.Arn>"}},
 	}), tmpl.of("AWS::Lambda::EventInvokeConfig")["sweepEventInvokeConfig"].at())
 	ended := tmpl.of("AWS::Events::Rule")["Ended"]
 	differ(t, "executions that ended", any(map[string]any{

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdadestinations"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
@@ -28,6 +29,10 @@ func (s *stack) addWakes() {
 	}
 	s.addPurge()
 	s.addEnded()
+	// every sweep does all there is to do, so it may be tried again; but no other is told of an execution that ended
+	s.functions[deploy.Sweep].ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
+		RetryAttempts: number(2), MaxEventAge: awscdk.Duration_Hours(number(1)), OnFailure: awslambdadestinations.NewSqsDestination(s.dead),
+	})
 }
 
 // addSchedule adds a schedule. A wake-up that is late by more than its interval is of no use: the next one is there.
