@@ -1,8 +1,8 @@
 // Package gateway lets an [http.Handler] answer the REST proxy events of API Gateway: with a whole answer, see [Buffered],
 // or with one that leaves while it is written, see [Streamed].
 //
-// Handlers see what they see behind a server of net/http. The path begins with the API's stage, which events leave out, and
-// keeps its escapes; Host is the one the client asked for; RemoteAddr is its address, with port 0, which API Gateway does not
+// Handlers see what they see behind a server of net/http. The path begins with the API's stage, which events leave out, also where
+// a custom domain has another base path, and keeps its escapes; Host is the one the client asked for; RemoteAddr is its address, with port 0, which API Gateway does not
 // tell; the context ends a second before the invocation does. A caller whose signature API Gateway has verified is in the
 // context for [auth.IAM]. A request without an X-Request-Id has API Gateway's id. Deadlines of the connection, HTTP trailers and
 // hijacking are not supported.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,6 +162,73 @@ func TestRequests(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBasePath: what a custom domain puts before the path of the resource is not in the path that handlers see.
+func TestBasePath(t *testing.T) {
+	t.Parallel()
+	type values = map[string]string
+	for name, tc := range map[string]struct {
+		resource, path string
+		values         values
+		want           string // the escaped path below the stage
+	}{
+		"none":                          {"/v1/health", "/v1/health", nil, "/v1/health"},
+		"the stage":                     {"/v1/health", "/workshop/v1/health", nil, "/v1/health"},
+		"another":                       {"/v1/health", "/x/v1/health", nil, "/v1/health"},
+		"several segments":              {"/v1/health", "/x/workshop/v1/health", nil, "/v1/health"},
+		"like the path":                 {"/v1/health", "/v1/health/v1/health", nil, "/v1/health"},
+		"a slash at the end":            {"/v1/health", "/x/v1/health/", nil, "/v1/health/"},
+		"none, a slash at the end":      {"/v1/health", "/v1/health/", nil, "/v1/health/"},
+		"the root":                      {"/", "/", nil, "/"},
+		"the root of a base":            {"/", "/x", nil, "/"},
+		"the root of a base, a slash":   {"/", "/x/", nil, "/"},
+		"a parameter":                   {"/v1/session/{id}/stop", "/x/v1/session/a/stop", values{"id": "a"}, "/v1/session/a/stop"},
+		"a parameter like the base":     {"/v1/session/{id}", "/v1/session/v1/session/v1", values{"id": "v1"}, "/v1/session/v1"},
+		"an unescaped parameter":        {"/v1/session/{id}", "/x/v1/session/a%2Fb%3f", values{"id": "a/b?"}, "/v1/session/a%2Fb%3f"},
+		"an escaped parameter":          {"/v1/session/{id}", "/x/v1/session/a%2Fb", values{"id": "a%2Fb"}, "/v1/session/a%2Fb"},
+		"a parameter with a percent":    {"/v1/session/{id}", "/x/v1/session/a%2541", values{"id": "a%41"}, "/v1/session/a%2541"},
+		"a parameter with braces":       {"/v1/session/{id}", "/x/v1/session/%7Bid%7D", values{"id": "{id}"}, "/v1/session/%7Bid%7D"},
+		"all that follows":              {"/v1/{proxy+}", "/x/v1/a/b", values{"proxy": "a/b"}, "/v1/a/b"},
+		"all that follows, a slash":     {"/{proxy+}", "/x/a/b/", values{"proxy": "a/b"}, "/a/b/"},
+		"all that follows, none":        {"/{proxy+}", "/x/a", values{"proxy": "x/a"}, "/x/a"},
+		"all that follows, unescaped":   {"/{proxy+}", "/x/a?b#c", values{"proxy": "a?b#c"}, "/a%3Fb%23c"},
+		"all that follows, broken":      {"/{proxy+}", "/x/100%b", values{"proxy": "100%b"}, "/100%25b"},
+		"a slash that is escaped":       {"/v1/health", "/x%2Fv1/health", nil, "/x%2Fv1/health"},
+		"part of a segment":             {"/v1/health", "/xv1/health", nil, "/xv1/health"},
+		"another path":                  {"/v1/health", "/x/v1/info", nil, "/x/v1/info"},
+		"a parameter that is not there": {"/v1/session/{id}", "/x/v1/session/a", nil, "/x/v1/session/a"},
+		"an event without a resource":   {"", "/x/v1/health", nil, "/x/v1/health"},
+		"more than the path":            {"/x/v1/health", "/v1/health", nil, "/v1/health"},
+	} {
+		e := get(tc.path)
+		e.Resource, e.PathParameters = tc.resource, tc.values
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.EscapedPath()) })
+		if a := modes()["buffered"](t, h, gateway.Options{Stage: "workshop"}, e); a.Body != "/workshop"+tc.want {
+			t.Errorf("%s: got %s; want /workshop%s", name, a.Body, tc.want)
+		}
+	}
+}
+
+// FuzzBasePath: any base path before any path is taken away, whether the event has parameters with their escapes or without.
+func FuzzBasePath(f *testing.F) {
+	f.Add("x", "ses_1", true)
+	f.Add("v1/session", "a/b?c d%41\x00é", false)
+	f.Fuzz(func(t *testing.T, base, id string, escaped bool) {
+		if base != strings.Trim(base, "/") || strings.ContainsAny(base, "%") || strings.HasSuffix(id, "/") || id == "" {
+			t.Skip("no base path, or API Gateway finds no such resource")
+		}
+		e := get("/" + base + "/v1/session/" + url.PathEscape(id))
+		e.Resource, e.PathParameters = "/v1/session/{id}", map[string]string{"id": id}
+		if escaped {
+			e.PathParameters["id"] = url.PathEscape(id)
+		}
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.EscapedPath()) })
+		want := "/workshop/v1/session/" + url.PathEscape(id)
+		if a := modes()["buffered"](t, h, gateway.Options{Stage: "workshop"}, e); a.Body != want {
+			t.Errorf("got %q; want %q", a.Body, want)
+		}
+	})
 }
 
 // TestSegments: an escaped slash stays in its segment, as net/http has it.

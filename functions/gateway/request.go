@@ -79,13 +79,43 @@ func convert(e events.APIGatewayProxyRequest) (*http.Request, error) {
 // emulators do.
 func address(stage string, e events.APIGatewayProxyRequest) *url.URL {
 	u := &url.URL{RawQuery: query(e).Encode()}
-	raw := "/" + stage + "/" + strings.TrimPrefix(e.Path, "/")
+	raw := "/" + stage + "/" + strings.TrimPrefix(withoutBase(e), "/")
 	if path, err := url.PathUnescape(raw); err == nil {
 		u.Path, u.RawPath = path, raw
 	} else {
 		u.Path = raw
 	}
 	return u
+}
+
+// withoutBase returns the path of an event without the base path of a custom domain: it does not count for where a request goes, but
+// API Gateway leaves it before the path of the resource. A path that does not end like the resource with its parameters filled in
+// stays as it is.
+func withoutBase(e events.APIGatewayProxyRequest) string {
+	if e.Resource == "" {
+		return e.Path
+	}
+	var values []string
+	for name, value := range e.PathParameters {
+		values = append(values, "{"+name+"}", value, "{"+name+"+}", value)
+	}
+	filled := strings.NewReplacer(values...).Replace(e.Resource)
+	for _, end := range []string{filled, unescaped(filled)} { // it depends on who made the event
+		base, ok := strings.CutSuffix(strings.TrimSuffix(unescaped(e.Path), "/"), strings.TrimSuffix(end, "/"))
+		rest, whole := strings.CutPrefix(e.Path, base) // a base path has no escapes
+		if ok && whole && (rest == "" || rest[0] == '/') {
+			return rest
+		}
+	}
+	return e.Path
+}
+
+// unescaped returns a path without its escapes. If they are broken, they are none.
+func unescaped(path string) string {
+	if plain, err := url.PathUnescape(path); err == nil {
+		return plain
+	}
+	return path
 }
 
 func query(e events.APIGatewayProxyRequest) url.Values {
