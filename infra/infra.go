@@ -9,9 +9,11 @@ package infra
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"net/mail"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,7 +116,22 @@ func check(c Config) error {
 			return fmt.Errorf("the variable %s is set by the deployment itself", name)
 		}
 	}
-	return nil
+	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {
+		return fmt.Errorf("%q, whom alarms are told, is no mail address", c.Email)
+	}
+	return checkSize(c)
+}
+
+// checkSize finds more variables than a function has room for.
+func checkSize(c Config) error {
+	const most, own = 4 << 10, 1 << 10 // names of tables and the like are made in the deployment; the longest are below this
+	all := map[string]string{deploy.EnvModel: c.Manifest.Model, deploy.EnvOrigins: strings.Join(c.Origins, ",")}
+	maps.Copy(all, c.Variables)
+	data, err := json.Marshal(all) // so Lambda measures them
+	if err == nil && len(data) > most-own {
+		err = fmt.Errorf("the variables, origins and model take %d bytes: Lambda has room for %d with the names that the deployment adds, which is %d without", len(data), most, most-own)
+	}
+	return err
 }
 
 // StackName returns the name of the stack of the agent with the given slug. Different slugs have different stacks.

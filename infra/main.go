@@ -145,8 +145,10 @@ func (r *reader) text(name string) string {
 		return ""
 	case string:
 		return v
-	case bool, float64:
-		return fmt.Sprint(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	default:
 		r.fail(name, errors.New("it must be text"))
 		return ""
@@ -188,8 +190,14 @@ func (r *reader) variables(name string) map[string]string {
 		r.fail(name, err)
 		text = string(data)
 	}
+	add := func(key, value string) {
+		if _, ok := vars[key]; ok {
+			r.fail(name, fmt.Errorf("it has the variable %s twice", key))
+		}
+		vars[key] = value
+	}
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		r.fail(name, json.Unmarshal([]byte(text), &vars))
+		r.fail(name, object(text, add))
 		return vars
 	}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -197,9 +205,32 @@ func (r *reader) variables(name string) map[string]string {
 		if !ok || key == "" {
 			r.fail(name, fmt.Errorf("%q is not NAME=VALUE", pair))
 		}
-		vars[key] = value
+		add(key, value)
 	}
 	return vars
+}
+
+// object has every member of a JSON object of strings added, also those of the same name.
+func object(text string, add func(key, value string)) error {
+	if err := json.Unmarshal([]byte(text), new(map[string]string)); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	_, err := dec.Token() // {
+	for err == nil && dec.More() {
+		var key, value any
+		if key, err = dec.Token(); err != nil {
+			break
+		}
+		if value, err = dec.Token(); err != nil {
+			break
+		}
+		if value == nil {
+			return fmt.Errorf("the variable %s has no value", key)
+		}
+		add(fmt.Sprint(key), fmt.Sprint(value))
+	}
+	return err
 }
 
 // origins returns a setting that holds origins, with commas between them or as a JSON array.

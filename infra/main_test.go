@@ -58,6 +58,7 @@ func TestSettings(t *testing.T) {
 		"nothing stays":       {settings: map[string]any{"retain": false}, want: with(func(c *infra.Config) { c.Destroy = true })},
 		"a role for logs":     {settings: map[string]any{"logRole": "0"}, want: with(func(c *infra.Config) { c.NoLogRole = true })},
 		"streams":             {settings: map[string]any{"maxStreams": 20.0}, want: with(func(c *infra.Config) { c.MaxStreams = 20 })},
+		"many streams":        {settings: map[string]any{"maxStreams": 1e6}, want: with(func(c *infra.Config) { c.MaxStreams = 1_000_000 })},
 		"alarms":              {settings: map[string]any{"alarmEmail": "a@b.c"}, want: with(func(c *infra.Config) { c.Email = "a@b.c" })},
 		"variables as a list": {settings: map[string]any{"env": "A=1,B=x=y"}, want: with(func(c *infra.Config) { c.Variables = map[string]string{"A": "1", "B": "x=y"} })},
 		"variables as JSON":   {settings: map[string]any{"env": ` {"A":"1,2"}`}, want: with(func(c *infra.Config) { c.Variables = map[string]string{"A": "1,2"} })},
@@ -80,6 +81,12 @@ func TestSettings(t *testing.T) {
 		"a variable without a value":  {settings: map[string]any{"env": "A"}, fault: `the setting env (-c env=…): "A" is not NAME=VALUE`},
 		"a variable without a name":   {settings: map[string]any{"env": "=x"}, fault: `"=x" is not NAME=VALUE`},
 		"variables that are numbers":  {settings: map[string]any{"env": `{"A":1}`}, fault: "the setting env"},
+		"streams beyond all":          {settings: map[string]any{"maxStreams": 1e21}, fault: `the setting maxStreams (-c maxStreams=…): strconv.ParseUint: parsing "1000000000000000000000"`},
+		"half a stream":               {settings: map[string]any{"maxStreams": 1.5}, fault: "the setting maxStreams"},
+		"a variable twice":            {settings: map[string]any{"env": "AB=1,C=2,AB=1"}, fault: "the setting env (-c env=…): it has the variable AB twice"},
+		"a variable twice in JSON":    {settings: map[string]any{"env": `{"AB":"1","AB":"2"}`}, fault: "the setting env (-c env=…): it has the variable AB twice"},
+		"a variable that is null":     {settings: map[string]any{"env": map[string]any{"AB": nil}}, fault: "the variable AB has no value"},
+		"more behind the variables":   {settings: map[string]any{"env": `{"AB":"1"} x`}, fault: "the setting env"},
 		"an address that is a list":   {settings: map[string]any{"alarmEmail": []any{"a"}}, fault: "the setting alarmEmail (-c alarmEmail=…): it must be text"},
 		"a manifest that is not here": {settings: map[string]any{"manifest": "no/manifest.json"}, fault: "no/manifest.json"},
 		"no agent":                    {settings: map[string]any{"manifest": ""}, fault: "which agent? Name its folder with -c agent=FOLDER"},
@@ -109,12 +116,19 @@ func TestRefused(t *testing.T) {
 		"a function of another release": {func(c *infra.Config) {
 			c.Manifest.Functions = append(c.Manifest.Functions, deploy.Function{Name: "dream"})
 		}, `a function "dream", which this infrastructure does not know`},
-		"a function too few":          {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
-		"a name that is too long":     {func(c *infra.Config) { c.Manifest.Slug = strings.Repeat("x", 125) }, "is too long"},
-		"a variable of our own":       {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
-		"a variable of Lambda's":      {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
-		"a variable of one letter":    {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
-		"what is no origin":           {func(c *infra.Config) { c.Origins = []string{"a.example"} }, `the origin "a.example" does not begin with`},
+		"a function too few":         {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
+		"a name that is too long":    {func(c *infra.Config) { c.Manifest.Slug = strings.Repeat("x", 125) }, "is too long"},
+		"a variable of our own":      {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
+		"a variable of Lambda's":     {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
+		"a variable of one letter":   {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
+		"what is no origin":          {func(c *infra.Config) { c.Origins = []string{"a.example"} }, `the origin "a.example" does not begin with`},
+		"an address without a place": {func(c *infra.Config) { c.Email = "ops" }, `"ops", whom alarms are told, is no mail address`},
+		"an address with a name":     {func(c *infra.Config) { c.Email = "Ops <ops@example.com>" }, "is no mail address"},
+		"two addresses":              {func(c *infra.Config) { c.Email = "a@example.com,b@example.com" }, "is no mail address"},
+		"more than fits":             {func(c *infra.Config) { c.Variables = map[string]string{"BIG": strings.Repeat("x", 3<<10)} }, "take 3122 bytes: Lambda has room for 4096"},
+		"more together than fits": {func(c *infra.Config) {
+			c.Variables, c.Origins = map[string]string{"BIG": strings.Repeat("x", 3000)}, []string{"https://" + strings.Repeat("x", 60) + ".example.com"}
+		}, "is 3072 without"},
 		"where Lambda keeps handlers": {func(c *infra.Config) { c.Variables = map[string]string{"_HANDLER": "x"} }, `"_HANDLER" cannot name a variable`},
 	} {
 		c := config("", agent)
