@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -114,13 +115,12 @@ func project(attributes []string) (names map[string]string, projection *string) 
 		return nil, nil
 	}
 	names = make(map[string]string)
-	text := ""
+	list := make([]string, len(attributes))
 	for i, a := range attributes {
-		name := fmt.Sprint("#", i)
-		names[name] = a
-		text += "," + name
+		list[i] = fmt.Sprint("#", i)
+		names[list[i]] = a
 	}
-	return names, aws.String(text[1:])
+	return names, aws.String(strings.Join(list, ","))
 }
 
 // get returns attributes of the item of a session, nil if there is none.
