@@ -8,10 +8,8 @@
 package infra
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"net/mail"
 	"regexp"
@@ -71,7 +69,7 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 		return nil, err
 	}
 	s := &stack{Config: c}
-	s.Stack = awscdk.NewStack(scope, jsii.String(StackName(c.Manifest.Slug)), &awscdk.StackProps{
+	s.Stack = awscdk.NewStack(scope, jsii.String(deploy.StackName(c.Manifest.Slug)), &awscdk.StackProps{
 		Description: jsii.String("The agent " + c.Manifest.Slug),
 	})
 	s.addData()
@@ -92,7 +90,7 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 // check finds what the service would refuse in the middle of a deployment.
 func check(c Config) error {
 	const longest = 128 // name of a stack, and of a stage
-	if len(StackName(c.Manifest.Slug)) > longest {
+	if len(deploy.StackName(c.Manifest.Slug)) > longest {
 		return fmt.Errorf("the agent's name %q is too long: CloudFormation has room for %d characters, bdk- included", c.Manifest.Slug, longest)
 	}
 	known := map[string]bool{}
@@ -132,17 +130,6 @@ func checkSize(c Config) error {
 		err = fmt.Errorf("the variables, origins and model take %d bytes: Lambda has room for %d with the names that the deployment adds, which is %d without", len(data), most, most-own)
 	}
 	return err
-}
-
-// StackName returns the name of the stack of the agent with the given slug. Different slugs have different stacks.
-func StackName(slug string) string {
-	name := "bdk-" + slug
-	if !strings.Contains(slug, "_") {
-		return name
-	}
-	h := fnv.New32a() // a stack's name has no underscore
-	h.Write([]byte(slug))
-	return strings.ReplaceAll(name, "_", "-") + "-" + hex.EncodeToString(h.Sum(nil))
 }
 
 func (s *stack) output(name, value, what string) {

@@ -80,11 +80,11 @@ func fault(panicked any) error {
 func read(ctx context.Context, get func(*string) any, stderr io.Writer) ([]Config, error) {
 	r := reader{get: get}
 	common := Config{
-		Destroy: !r.flag("retain"), NoLogRole: !r.flag("logRole"),
-		Email: r.text("alarmEmail"), Variables: r.variables("env"), Origins: r.origins("origins"), MaxStreams: r.number("maxStreams"),
+		Destroy: !r.flag(deploy.SettingRetain), NoLogRole: !r.flag(deploy.SettingLogRole),
+		Email: r.text(deploy.SettingAlarmEmail), Variables: r.variables(deploy.SettingEnv), Origins: r.origins(deploy.SettingOrigins), MaxStreams: r.number(deploy.SettingMaxStreams),
 	}
-	agent, manifest := r.text("agent"), r.text("manifest")
-	options := pack.Options{Arch: r.text("arch"), Model: r.text("model"), Out: filepath.Join(".bdk", "pack")}
+	agent, manifest := r.text(deploy.SettingAgent), r.text(deploy.SettingManifest)
+	options := pack.Options{Arch: r.text(deploy.SettingArch), Model: r.text(deploy.SettingModel), Out: filepath.Join(".bdk", "pack")}
 	switch {
 	case r.err != nil:
 		return nil, r.err
@@ -162,7 +162,9 @@ func (r *reader) flag(name string) bool {
 		return true
 	}
 	v, err := strconv.ParseBool(text)
-	r.fail(name, err)
+	if err != nil {
+		r.fail(name, fmt.Errorf("%q is neither true nor false", text))
+	}
 	return v
 }
 
@@ -179,58 +181,9 @@ func (r *reader) number(name string) int {
 
 // variables returns a setting that holds variables.
 func (r *reader) variables(name string) map[string]string {
-	vars := map[string]string{}
-	set := r.get(&name)
-	text, ok := set.(string)
-	switch {
-	case set == nil || text == "" && ok:
-		return vars
-	case !ok:
-		data, err := json.Marshal(set) // cdk.json has it as an object
-		r.fail(name, err)
-		text = string(data)
-	}
-	add := func(key, value string) {
-		if _, ok := vars[key]; ok {
-			r.fail(name, fmt.Errorf("it has the variable %s twice", key))
-		}
-		vars[key] = value
-	}
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		r.fail(name, object(text, add))
-		return vars
-	}
-	for pair := range strings.SplitSeq(text, ",") {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			r.fail(name, fmt.Errorf("%q is not NAME=VALUE", pair))
-		}
-		add(key, value)
-	}
+	vars, err := deploy.Variables(r.get(&name))
+	r.fail(name, err)
 	return vars
-}
-
-// object has every member of a JSON object of strings added, also those of the same name.
-func object(text string, add func(key, value string)) error {
-	if err := json.Unmarshal([]byte(text), new(map[string]string)); err != nil {
-		return err
-	}
-	dec := json.NewDecoder(strings.NewReader(text))
-	_, err := dec.Token() // {
-	for err == nil && dec.More() {
-		var key, value any
-		if key, err = dec.Token(); err != nil {
-			break
-		}
-		if value, err = dec.Token(); err != nil {
-			break
-		}
-		if value == nil {
-			return fmt.Errorf("the variable %s has no value", key)
-		}
-		add(fmt.Sprint(key), fmt.Sprint(value))
-	}
-	return err
 }
 
 // origins returns a setting that holds origins, with commas between them or as a JSON array.

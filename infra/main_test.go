@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,25 @@ func manifest(t *testing.T, m deploy.Manifest) string {
 		}
 	}
 	return filepath.Join(dir, "manifest.json")
+}
+
+// TestSettingsAreDeclared: what is read from the context is what the command takes for a setting, and documented.
+func TestSettingsAreDeclared(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t([a-zA-Z]+) `).FindAllStringSubmatch(string(source), -1) {
+		documented = append(documented, m[1])
+	}
+	if diff := cmp.Diff(documented, deploy.Settings()); diff != "" {
+		t.Errorf("settings (-documented +declared):\n%s", diff)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(deploy.Settings())), infra.Asked(t.Context())); diff != "" {
+		t.Errorf("settings (-declared +read):\n%s", diff)
+	}
 }
 
 // TestSettings: the context becomes the configuration, whether it comes from the command line as text or from cdk.json.
@@ -76,7 +97,7 @@ func TestSettings(t *testing.T) {
 		"an origin among all":         {settings: map[string]any{"origins": "*,https://a.example"}, fault: "stands for all"},
 		"a number as origin":          {settings: map[string]any{"origins": []any{1.0}}, fault: "the setting origins"},
 		"origins as an object":        {settings: map[string]any{"origins": map[string]any{"a": "b"}}, fault: "the setting origins"},
-		"a switch that is none":       {settings: map[string]any{"retain": "never"}, fault: `the setting retain (-c retain=…): strconv.ParseBool: parsing "never"`},
+		"a switch that is none":       {settings: map[string]any{"retain": "never"}, fault: `the setting retain (-c retain=…): "never" is neither true nor false`},
 		"streams below zero":          {settings: map[string]any{"maxStreams": "-1"}, fault: "the setting maxStreams"},
 		"a variable without a value":  {settings: map[string]any{"env": "A"}, fault: `the setting env (-c env=…): "A" is not NAME=VALUE`},
 		"a variable without a name":   {settings: map[string]any{"env": "=x"}, fault: `"=x" is not NAME=VALUE`},

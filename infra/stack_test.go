@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bdk-lambda/bdk/infra"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/test/emulator"
@@ -375,7 +374,7 @@ func TestAgentsDoNotClash(t *testing.T) {
 	}
 	stacks := map[string]string{}
 	for _, slug := range []string{"a-b", "a_b", "A_b", "a--b", "a__b", "a"} {
-		name := infra.StackName(slug)
+		name := deploy.StackName(slug)
 		if stacks[name] != "" || strings.Contains(name, "_") {
 			t.Errorf("the stack of %s is %s, that of %q too", slug, name, stacks[name])
 		}

@@ -143,7 +143,7 @@ type entry struct {
 func load(t *testing.T, slug string) template {
 	t.Helper()
 	describe(t)
-	tmpl := template{file: filepath.Join(world.dir, "out", infra.StackName(slug)+".template.json")}
+	tmpl := template{file: filepath.Join(world.dir, "out", deploy.StackName(slug)+".template.json")}
 	data, err := os.ReadFile(tmpl.file)
 	if err == nil {
 		err = json.Unmarshal(data, &tmpl)
