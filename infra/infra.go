@@ -8,10 +8,14 @@
 package infra
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/mail"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,6 +72,9 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	if c.Origins, err = deploy.Origins(strings.Join(c.Origins, ",")); err != nil {
 		return nil, err
 	}
+	if err := checkArchive(c); err != nil {
+		return nil, err
+	}
 	s := &stack{Config: c}
 	s.Stack = awscdk.NewStack(scope, jsii.String(deploy.StackName(c.Manifest.Slug)), &awscdk.StackProps{
 		Description: jsii.String("The agent " + c.Manifest.Slug),
@@ -93,17 +100,8 @@ func check(c Config) error {
 	if len(deploy.StackName(c.Manifest.Slug)) > longest {
 		return fmt.Errorf("the agent's name %q is too long: CloudFormation has room for %d characters, bdk- included", c.Manifest.Slug, longest)
 	}
-	known := map[string]bool{}
-	for _, f := range c.Manifest.Functions {
-		if _, ok := access()[f.Name]; !ok {
-			return fmt.Errorf("the manifest has a function %q, which this infrastructure does not know: use the bdk of the same release", f.Name)
-		}
-		known[f.Name] = true
-	}
-	for name := range access() {
-		if !known[name] {
-			return fmt.Errorf("the manifest lacks the function %q: use the bdk of the same release", name)
-		}
+	if err := c.Manifest.Check(); err != nil {
+		return err
 	}
 	named := regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 	for _, name := range slices.Sorted(maps.Keys(c.Variables)) {
@@ -118,6 +116,23 @@ func check(c Config) error {
 		return fmt.Errorf("%q, whom alarms are told, is no mail address", c.Email)
 	}
 	return checkSize(c)
+}
+
+// checkArchive finds an archive that is not the one that the manifest was written with.
+func checkArchive(c Config) error {
+	f, err := os.Open(c.Archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return fmt.Errorf("reading the archive: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, c.Manifest.SHA256) {
+		return fmt.Errorf("the archive %s is not the manifest's: it has the SHA-256 %s instead of %s. Pack the agent again", c.Archive, got, c.Manifest.SHA256)
+	}
+	return nil
 }
 
 // checkSize finds more variables than a function has room for.

@@ -26,7 +26,6 @@ import (
 func manifest(t *testing.T, m deploy.Manifest) string {
 	t.Helper()
 	dir := t.TempDir()
-	m.Archive = "bootstrap.zip"
 	data, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +61,8 @@ func TestSettingsAreDeclared(t *testing.T) {
 func TestSettings(t *testing.T) {
 	m := config("", agent).Manifest
 	path := manifest(t, m)
-	m.Archive = "bootstrap.zip"
+	elsewhere := m
+	elsewhere.Archive = "../bootstrap.zip"
 	base := infra.Config{Manifest: m, Archive: filepath.Join(filepath.Dir(path), "bootstrap.zip")}
 	with := func(change func(*infra.Config)) infra.Config {
 		c := base
@@ -110,6 +110,7 @@ func TestSettings(t *testing.T) {
 		"more behind the variables":   {settings: map[string]any{"env": `{"AB":"1"} x`}, fault: "the setting env"},
 		"an address that is a list":   {settings: map[string]any{"alarmEmail": []any{"a"}}, fault: "the setting alarmEmail (-c alarmEmail=…): it must be text"},
 		"a manifest that is not here": {settings: map[string]any{"manifest": "no/manifest.json"}, fault: "no/manifest.json"},
+		"an archive elsewhere":        {settings: map[string]any{"manifest": manifest(t, elsewhere)}, fault: `the archive "../bootstrap.zip", which is not in its folder`},
 		"no agent":                    {settings: map[string]any{"manifest": ""}, fault: "which agent? Name its folder with -c agent=FOLDER"},
 	} {
 		settings := map[string]any{"manifest": path}
@@ -137,16 +138,20 @@ func TestRefused(t *testing.T) {
 		"a function of another release": {func(c *infra.Config) {
 			c.Manifest.Functions = append(c.Manifest.Functions, deploy.Function{Name: "dream"})
 		}, `a function "dream", which this infrastructure does not know`},
-		"a function too few":         {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
-		"a name that is too long":    {func(c *infra.Config) { c.Manifest.Slug = strings.Repeat("x", 125) }, "is too long"},
-		"a variable of our own":      {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
-		"a variable of Lambda's":     {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
-		"a variable of one letter":   {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
-		"what is no origin":          {func(c *infra.Config) { c.Origins = []string{"a.example"} }, `the origin "a.example" does not begin with`},
-		"an address without a place": {func(c *infra.Config) { c.Email = "ops" }, `"ops", whom alarms are told, is no mail address`},
-		"an address with a name":     {func(c *infra.Config) { c.Email = "Ops <ops@example.com>" }, "is no mail address"},
-		"two addresses":              {func(c *infra.Config) { c.Email = "a@example.com,b@example.com" }, "is no mail address"},
-		"more than fits":             {func(c *infra.Config) { c.Variables = map[string]string{"BIG": strings.Repeat("x", 3<<10)} }, "take 3122 bytes: Lambda has room for 4096"},
+		"a function too few":          {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
+		"a step without time":         {func(c *infra.Config) { c.Manifest.Functions[4].Seconds = 50 }, "the function step as a worker one with 50 s"},
+		"an archive that is not here": {func(c *infra.Config) { c.Archive = "no/bootstrap.zip" }, "no/bootstrap.zip"},
+		"an archive that is a folder": {func(c *infra.Config) { c.Archive = "." }, "reading the archive"},
+		"another archive":             {func(c *infra.Config) { c.Archive = "main.go" }, "the archive main.go is not the manifest's: it has the SHA-256 "},
+		"a name that is too long":     {func(c *infra.Config) { c.Manifest.Slug = strings.Repeat("x", 125) }, "is too long"},
+		"a variable of our own":       {func(c *infra.Config) { c.Variables = map[string]string{deploy.EnvBucket: "x"} }, "the variable BDK_BUCKET is set by the deployment itself"},
+		"a variable of Lambda's":      {func(c *infra.Config) { c.Variables = map[string]string{"AWS_LAMBDA_X": "x"} }, "AWS_LAMBDA_X"},
+		"a variable of one letter":    {func(c *infra.Config) { c.Variables = map[string]string{"A": "x"} }, `"A" cannot name a variable`},
+		"what is no origin":           {func(c *infra.Config) { c.Origins = []string{"a.example"} }, `the origin "a.example" does not begin with`},
+		"an address without a place":  {func(c *infra.Config) { c.Email = "ops" }, `"ops", whom alarms are told, is no mail address`},
+		"an address with a name":      {func(c *infra.Config) { c.Email = "Ops <ops@example.com>" }, "is no mail address"},
+		"two addresses":               {func(c *infra.Config) { c.Email = "a@example.com,b@example.com" }, "is no mail address"},
+		"more than fits":              {func(c *infra.Config) { c.Variables = map[string]string{"BIG": strings.Repeat("x", 3<<10)} }, "take 3122 bytes: Lambda has room for 4096"},
 		"more together than fits": {func(c *infra.Config) {
 			c.Variables, c.Origins = map[string]string{"BIG": strings.Repeat("x", 3000)}, []string{"https://" + strings.Repeat("x", 60) + ".example.com"}
 		}, "is 3072 without"},

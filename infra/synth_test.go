@@ -1,6 +1,8 @@
 package infra_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -48,6 +50,7 @@ func config(dir, slug string) infra.Config {
 	return infra.Config{
 		Manifest: deploy.Manifest{
 			Version: deploy.Version, Slug: slug, Architecture: "arm64", Models: []string{"bedrock:us.anthropic.claude-x", "openai:y"},
+			Archive: "bootstrap.zip", SHA256: emptySum(),
 			Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
 		},
 		Archive: filepath.Join(dir, "bootstrap.zip"),
@@ -122,6 +125,12 @@ func makeWorld() (err error) {
 }
 
 func emptyZip() []byte { return []byte("PK\x05\x06" + strings.Repeat("\x00", 18)) }
+
+// emptySum returns the hash of [emptyZip].
+func emptySum() string {
+	sum := sha256.Sum256(emptyZip())
+	return hex.EncodeToString(sum[:])
+}
 
 // template is what CloudFormation is given.
 type template struct {

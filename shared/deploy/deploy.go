@@ -4,8 +4,14 @@
 package deploy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,14 +181,60 @@ func Origins(list string) ([]string, error) {
 	return origins, httpapi.CheckOrigins(origins)
 }
 
-// Decode reads a manifest. It fails for one of another version.
+// Decode reads a manifest and checks it, see [Manifest.Check].
 func Decode(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Manifest{}, fmt.Errorf("reading the manifest: %w", err)
 	}
-	if m.Version != Version {
-		return Manifest{}, fmt.Errorf("the manifest has version %d, this infrastructure reads version %d: pack the agent with the bdk command of the same release", m.Version, Version)
+	if err := m.Check(); err != nil {
+		return Manifest{}, err
 	}
 	return m, nil
+}
+
+// Check fails for a manifest that packing an agent with this release does not write. The memory of functions may be another.
+func (m Manifest) Check() error {
+	sum, err := hex.DecodeString(m.SHA256)
+	switch {
+	case m.Version != Version:
+		return fmt.Errorf("the manifest has version %d, this infrastructure reads version %d: pack the agent with the bdk command of the same release", m.Version, Version)
+	case m.Slug == "":
+		return errors.New("the manifest names no agent")
+	case m.Architecture != "arm64" && m.Architecture != "amd64":
+		return fmt.Errorf("the manifest has the architecture %q, which is neither arm64 nor amd64", m.Architecture)
+	case !filepath.IsLocal(m.Archive):
+		return fmt.Errorf("the manifest has the archive %q, which is not in its folder", m.Archive)
+	case err != nil || len(sum) != sha256.Size:
+		return fmt.Errorf("the manifest has %q as SHA-256 of the archive, which is none", m.SHA256)
+	}
+	return m.checkFunctions()
+}
+
+// checkFunctions fails unless the functions are those of every agent, called by what there is.
+func (m Manifest) checkFunctions() error {
+	const least, most = 128, 10240 // MiB
+	missing := map[string]Function{}
+	for _, f := range Functions() {
+		missing[f.Name] = f
+	}
+	for _, f := range m.Functions {
+		want, ok := missing[f.Name]
+		delete(missing, f.Name)
+		switch {
+		case !ok:
+			return fmt.Errorf("the manifest has a function %q, which this infrastructure does not know, or has it twice: use the bdk of the same release", f.Name)
+		case f.Kind != want.Kind || f.Seconds != want.Seconds:
+			return fmt.Errorf("the manifest has the function %s as a %s one with %d s, its code is for a %s one with %d s", f.Name, f.Kind, f.Seconds, want.Kind, want.Seconds)
+		case f.Memory < least || f.Memory > most:
+			return fmt.Errorf("the manifest has the function %s with %d MiB of memory: Lambda has from %d to %d", f.Name, f.Memory, least, most)
+		}
+	}
+	if names := slices.Sorted(maps.Keys(missing)); len(names) > 0 {
+		return fmt.Errorf("the manifest lacks the function %q: use the bdk of the same release", names[0])
+	}
+	if !slices.Equal(m.Routes, Routes()) || !slices.Equal(m.Schedules, Schedules()) {
+		return errors.New("the manifest has other routes or schedules than every agent: use the bdk of the same release")
+	}
+	return nil
 }

@@ -87,20 +87,73 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
+// manifest returns one as packing writes it.
+func manifest() deploy.Manifest {
+	return deploy.Manifest{
+		Version: deploy.Version, Slug: "a", Architecture: "arm64", Archive: "bootstrap.zip", SHA256: strings.Repeat("0a", 32),
+		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
+	}
+}
+
 func TestDecode(t *testing.T) {
 	t.Parallel()
-	want := deploy.Manifest{Version: deploy.Version, Slug: "a", Architecture: "arm64", Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules()}
-	data, err := json.Marshal(want)
+	data, err := json.Marshal(manifest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := deploy.Decode(data)
-	if d := cmp.Diff(want, got); err != nil || d != "" {
+	if d := cmp.Diff(manifest(), got); err != nil || d != "" {
 		t.Errorf("%v\n%s", err, d)
 	}
-	for _, bad := range []string{"", "[]", "{}", `{"version":2}`} {
+	for _, bad := range []string{"", "[]", "{}", `{"version":2}`, `{"version":1}`} {
 		if _, err := deploy.Decode([]byte(bad)); err == nil {
 			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// TestCheck: what packing does not write is refused, but for other memory of functions.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	function := func(name string, change func(*deploy.Function)) func(*deploy.Manifest) {
+		return func(m *deploy.Manifest) {
+			for i := range m.Functions {
+				if m.Functions[i].Name == name {
+					change(&m.Functions[i])
+				}
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*deploy.Manifest)
+		want   string // part of the error
+	}{
+		"as packed":              {change: func(*deploy.Manifest) {}},
+		"more memory":            {change: function(deploy.Step, func(f *deploy.Function) { f.Memory = 10240 })},
+		"a folder below":         {change: func(m *deploy.Manifest) { m.Archive = "zip/bootstrap.zip" }},
+		"another version":        {func(m *deploy.Manifest) { m.Version = 2 }, "version 2"},
+		"nobody":                 {func(m *deploy.Manifest) { m.Slug = "" }, "names no agent"},
+		"a strange machine":      {func(m *deploy.Manifest) { m.Architecture = "mips" }, `"mips"`},
+		"no archive":             {func(m *deploy.Manifest) { m.Archive = "" }, "not in its folder"},
+		"an archive above":       {func(m *deploy.Manifest) { m.Archive = "../../etc/passwd" }, `the archive "../../etc/passwd", which is not in its folder`},
+		"an archive elsewhere":   {func(m *deploy.Manifest) { m.Archive = "/etc/passwd" }, "not in its folder"},
+		"no sum":                 {func(m *deploy.Manifest) { m.SHA256 = "" }, "SHA-256"},
+		"a short sum":            {func(m *deploy.Manifest) { m.SHA256 = "0a" }, "SHA-256"},
+		"a sum that is text":     {func(m *deploy.Manifest) { m.SHA256 = strings.Repeat("xy", 32) }, "SHA-256"},
+		"no time for a step":     {function(deploy.Step, func(f *deploy.Function) { f.Seconds = 50 }), "the function step as a worker one with 50 s, its code is for a worker one with 900 s"},
+		"a stream that is whole": {function(deploy.Stream, func(f *deploy.Function) { f.Kind = deploy.Buffered }), "the function stream as a buffered one"},
+		"too little memory":      {function(deploy.Sweep, func(f *deploy.Function) { f.Memory = 64 }), "the function sweep with 64 MiB"},
+		"too much memory":        {function(deploy.Sweep, func(f *deploy.Function) { f.Memory = 10241 }), "10241 MiB"},
+		"an unknown function":    {func(m *deploy.Manifest) { m.Functions = append(m.Functions, deploy.Function{Name: "dream"}) }, `"dream"`},
+		"a function twice":       {func(m *deploy.Manifest) { m.Functions = append(m.Functions, m.Functions[0]) }, `"await"`},
+		"a function too few":     {func(m *deploy.Manifest) { m.Functions = m.Functions[1:] }, `lacks the function "await"`},
+		"a route to a worker":    {func(m *deploy.Manifest) { m.Routes[0].Function = deploy.Step }, "other routes"},
+		"a schedule that rests":  {func(m *deploy.Manifest) { m.Schedules[0].Rate = 0 }, "schedules"},
+	} {
+		m := manifest()
+		tc.change(&m)
+		if err := m.Check(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v; want %q in it", name, err, tc.want)
 		}
 	}
 }

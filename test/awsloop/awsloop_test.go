@@ -3,6 +3,8 @@ package awsloop_test
 import (
 	"archive/zip"
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -203,8 +205,13 @@ func build(t *testing.T) (app string, settings map[string]string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	contents, err := os.ReadFile(archive.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(contents)
 	manifest, err := json.Marshal(deploy.Manifest{
-		Version: deploy.Version, Slug: "probe", Architecture: runtime.GOARCH, Archive: "bootstrap.zip",
+		Version: deploy.Version, Slug: "probe", Architecture: runtime.GOARCH, Archive: "bootstrap.zip", SHA256: hex.EncodeToString(sum[:]),
 		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
 	})
 	path := filepath.Join(dir, "manifest.json")
