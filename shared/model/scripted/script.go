@@ -25,6 +25,7 @@ type Script struct {
 type rule struct {
 	message    *regexp.Regexp // nil: any
 	toolResult string         // "": any
+	toolFailed string         // "": any
 	step       int            // 0: any
 	times      int            // 0: without limit
 
@@ -59,6 +60,7 @@ type (
 	whenYAML struct {
 		Message    *string `yaml:"message"`
 		ToolResult *string `yaml:"toolResult"`
+		ToolFailed *string `yaml:"toolFailed"`
 		Step       *int    `yaml:"step"`
 	}
 	callYAML struct {
@@ -153,7 +155,7 @@ func located(err error) error {
 	var syntax *yaml.SyntaxError
 	switch {
 	case errors.As(err, &unknown):
-		remedy = "remove it or mend its spelling; a rule has when {message, toolResult, step}, times, text, chunks, reasoning, " +
+		remedy = "remove it or mend its spelling; a rule has when {message, toolResult, toolFailed, step}, times, text, chunks, reasoning, " +
 			"calls [{tool, args, rawArgs}], error {kind, message, retryAfter}, delay, chunkDelay, usage"
 	case errors.As(err, &syntax):
 		remedy = "mend the YAML here"
@@ -255,6 +257,11 @@ func (c *checker) when(path string, y *whenYAML, r *rule) {
 	if y.ToolResult != nil {
 		if r.toolResult = *y.ToolResult; r.toolResult == "" {
 			c.add(path+".toolResult", "is empty: name the tool")
+		}
+	}
+	if y.ToolFailed != nil {
+		if r.toolFailed = *y.ToolFailed; r.toolFailed == "" {
+			c.add(path+".toolFailed", "is empty: name the tool")
 		}
 	}
 	if y.Step != nil {

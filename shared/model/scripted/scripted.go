@@ -6,6 +6,8 @@
 //	    calls: [{tool: add, args: {a: 2, b: 3}}]   # or rawArgs: '{"a":' for malformed JSON
 //	  - when: {toolResult: add}                    # the newest message holds a result of this tool
 //	    text: "five"
+//	  - when: {toolFailed: sub}                    # it holds one that says that the tool failed
+//	    text: "no idea"
 //	  - when: {step: 3}                            # the third model call of the turn
 //	    error: {kind: throttled, message: "slow down"}
 //	    times: 2                                   # applies at most twice per session
@@ -17,7 +19,8 @@
 //	    usage: {inputTokens: 10, outputTokens: 2}
 //
 // The conditions of one when must all hold. A message condition alone holds only while that message is the newest one:
-// once tool results follow it, a rule that should still look at it needs toolResult or step beside it.
+// once tool results follow it, a rule that should still look at it needs toolResult, toolFailed or step beside it. A condition
+// toolResult holds for failures, too: put the rules with toolFailed first.
 //
 // Calls get the ids call_STEP_N, N counting from 0. A rule may have text and calls. A rule with an error may have text
 // too: the answer then breaks off after it. Kinds are throttled, overloaded, unavailable, invalid, context_length and
@@ -152,9 +155,9 @@ func (v *view) userMessage() string {
 	return *v.message
 }
 
-func (v *view) hasResultOf(tool string) bool {
+func (v *view) hasResultOf(tool string, failed bool) bool {
 	for _, r := range v.newest().Results {
-		if r.Name == tool {
+		if r.Name == tool && (r.IsError || !failed) {
 			return true
 		}
 	}
@@ -165,13 +168,16 @@ func (r *rule) matches(v *view) bool {
 	if r.step != 0 && r.step != v.req.Step {
 		return false
 	}
-	if r.toolResult != "" && !v.hasResultOf(r.toolResult) {
+	if r.toolResult != "" && !v.hasResultOf(r.toolResult, false) {
+		return false
+	}
+	if r.toolFailed != "" && !v.hasResultOf(r.toolFailed, true) {
 		return false
 	}
 	if r.message == nil {
 		return true
 	}
-	alone := r.step == 0 && r.toolResult == ""
+	alone := r.step == 0 && r.toolResult == "" && r.toolFailed == ""
 	if alone && v.newest().Role != model.User {
 		return false
 	}

@@ -122,6 +122,31 @@ rules:
 	}
 }
 
+func TestFailuresAreToldFromOtherResults(t *testing.T) {
+	t.Parallel()
+	m := load(t, `
+rules:
+  - {when: {message: b, toolFailed: x}, text: failed and b}
+  - {when: {toolFailed: x}, text: failed}
+  - {when: {toolResult: x}, text: result}
+  - {text: other}
+`)
+	failed := results("q", "x")
+	failed.Results[1].IsError = true
+	another := results("x", "q")
+	another.Results[1].IsError = true
+	for want, req := range map[string]*model.Request{
+		"failed":       request(2, user("a"), assistant(""), failed),
+		"failed and b": request(2, user("b"), assistant(""), failed),
+		"result":       request(2, user("a"), assistant(""), another),
+		"other":        request(3, user("b"), assistant(""), failed, assistant(""), results("q")),
+	} {
+		if got := ask(t, m, req); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestARuleWithTimesAppliesThatOftenPerSession(t *testing.T) {
 	t.Parallel()
 	m := load(t, "rules:\n  - {text: x, times: 2}\n  - {text: y, times: 1}\n  - {text: z}\n")
@@ -296,7 +321,7 @@ func TestMistakesAreAllNamedWithTheirPlaceAndRemedy(t *testing.T) {
 	tests := map[string]struct{ script, want string }{
 		"unknown field": {
 			"rules:\n  - txt: x\n",
-			"2:5: unknown field \"txt\": remove it or mend its spelling; a rule has when {message, toolResult, step}, times, text, chunks, reasoning, calls [{tool, args, rawArgs}], error {kind, message, retryAfter}, delay, chunkDelay, usage",
+			"2:5: unknown field \"txt\": remove it or mend its spelling; a rule has when {message, toolResult, toolFailed, step}, times, text, chunks, reasoning, calls [{tool, args, rawArgs}], error {kind, message, retryAfter}, delay, chunkDelay, usage",
 		},
 		"broken YAML":    {"rules:\n  - text: [\n", "2:11: sequence end token ']' not found: mend the YAML here"},
 		"key twice":      {"rules:\n  - text: x\n    text: y\n", "3:5: mapping key \"text\" already defined at [2:5]: mend the YAML here"},
@@ -311,11 +336,12 @@ func TestMistakesAreAllNamedWithTheirPlaceAndRemedy(t *testing.T) {
 		"infinite":       {"rules:\n  - calls: [{tool: x, args: {a: .inf}}]\n", "2:29: rules[0].calls[0].args: json: unsupported value: +Inf: write it as rawArgs"},
 		"negative usage": {"rules:\n  - {text: x, usage: {inputTokens: -1}}\n", "2:22: rules[0].usage: has a negative count: tokens are 0 or more"},
 		"several": {
-			"rules:\n  - when: {message: '(', step: 0, toolResult: ''}\n    times: 0\n    delay: 50\n    calls: [{args: {}}]\n    chunkDelay: -1s\n  - error: {kind: angry}\n",
+			"rules:\n  - when: {message: '(', step: 0, toolResult: '', toolFailed: ''}\n    times: 0\n    delay: 50\n    calls: [{args: {}}]\n    chunkDelay: -1s\n  - error: {kind: angry}\n",
 			"4:12: rules[0].delay: \"50\" is no duration: write a number with its unit, such as 50ms or 2s\n" +
 				"6:17: rules[0].chunkDelay: \"-1s\" is no duration: write a number with its unit, such as 50ms or 2s\n" +
 				"2:21: rules[0].when.message: error parsing regexp: missing closing ): `(`: mend the pattern, in the syntax of Go's package regexp\n" +
 				"2:47: rules[0].when.toolResult: is empty: name the tool\n" +
+				"2:63: rules[0].when.toolFailed: is empty: name the tool\n" +
 				"2:32: rules[0].when.step: must be at least 1, the first model call of a turn\n" +
 				"3:12: rules[0].times: must be at least 1: remove the rule instead\n" +
 				"5:13: rules[0].calls[0]: names no tool: add tool\n" +
