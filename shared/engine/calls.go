@@ -28,6 +28,9 @@ func (r *run) callTools(ctx context.Context, calls []event.ActionCall) error {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
+			if out.IsError {
+				r.log.WarnContext(ctx, "tool call failed", slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
+			}
 			err := r.append(ctx, event.ActionResult{
 				CallID: c.CallID, ToolName: c.ToolName, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed,
 			})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -83,5 +84,45 @@ func TestEndedTurnsAreLoggedAndMeasured(t *testing.T) {
 				t.Errorf("the entry says not whose turn it was: %v", entry)
 			}
 		})
+	}
+}
+
+func TestFailedToolCallsAreLogged(t *testing.T) {
+	t.Parallel()
+	failed := ""
+	picky := bdk.NamedTool{Name: "picky", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Refuses low numbers.", Effect: bdk.Read},
+		func(_ context.Context, call *bdk.Call, in struct{ N int }) (string, error) {
+			if in.N < 3000 {
+				failed = call.ID
+				return "", errors.New("too low")
+			}
+			return "ok", nil
+		})}
+	var out bytes.Buffer
+	e := newEngine(t, config{
+		script: "rules: [{when: {step: 1}, calls: [{tool: picky, args: {N: 2718}}, {tool: picky, args: {N: 3141}}]}, {text: ok}]",
+		tools:  []bdk.NamedTool{picky}, log: slog.New(slog.NewJSONHandler(&out, nil)),
+	})
+	ref, _ := start(t, e, "hello")
+	step(t, e, ref)
+	if strings.Contains(out.String(), "2718") {
+		t.Errorf("the log holds the input:\n%s", &out)
+	}
+	var warnings []map[string]any
+	for line := range strings.Lines(out.String()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if delete(entry, "time"); entry["level"] == "WARN" {
+			warnings = append(warnings, entry)
+		}
+	}
+	want := []map[string]any{{
+		"level": "WARN", "msg": "tool call failed", "tool": "picky", "call_id": failed,
+		"session_id": ref.SessionID, "turn_id": ref.TurnID, "owner": "local",
+	}}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
