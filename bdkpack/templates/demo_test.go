@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestDemoAnswersUsefully(t *testing.T) {
 	} {
 		t.Run(message, func(t *testing.T) {
 			t.Parallel()
-			calls, says, pieces := converse(t, message)
+			calls, says, pieces := converse(t, message, &bdk.Call{ID: "call_1", StateRoot: t.TempDir()})
 			if diff := cmp.Diff(test.calls, calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -51,16 +52,27 @@ func TestDemoAnswersUsefully(t *testing.T) {
 	}
 }
 
+func TestDemoDoesNotClaimWhatFailed(t *testing.T) {
+	t.Parallel()
+	call := &bdk.Call{ID: "call_1", StateRoot: filepath.Join(t.TempDir(), "missing")}
+	for _, number := range []string{"42", "45"} {
+		calls, says, _ := converse(t, "Approve pull request "+number, call)
+		const want = "Verdict: not approved, because the approval could not be recorded."
+		if !slices.Contains(calls, "approve_pr") || !strings.HasSuffix(says, want) {
+			t.Errorf("%s: it calls %q and says %q, want %q at the end", number, calls, says, want)
+		}
+	}
+}
+
 // converse plays one turn of the agent and returns the tools that were called, the last answer and how many pieces it
-// came in. Every call must succeed.
-func converse(t *testing.T, message string) (called []string, text string, pieces int) {
+// came in.
+func converse(t *testing.T, message string, call *bdk.Call) (called []string, text string, pieces int) {
 	t.Helper()
 	script, err := scripted.Load("pr-approver/demo.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := scripted.New(script, clock.Fixed{})
-	call := &bdk.Call{ID: "call_1", StateRoot: t.TempDir()}
 	messages := []model.Message{{Role: model.User, Text: message}}
 	for step := 1; step < 5; step++ {
 		var calls []model.Call
@@ -83,7 +95,11 @@ func converse(t *testing.T, message string) (called []string, text string, piece
 		var results []model.Result
 		for _, c := range calls {
 			called = append(called, c.Name)
-			results = append(results, model.Result{CallID: c.ID, Name: c.Name, Output: run(t, call, c)})
+			output, err := run(t, call, c)
+			if err != nil {
+				output = err.Error()
+			}
+			results = append(results, model.Result{CallID: c.ID, Name: c.Name, Output: output, IsError: err != nil})
 		}
 		messages = append(slices.Clip(messages), model.Message{Role: model.Assistant, Calls: calls}, model.Message{Role: model.Results, Results: results})
 	}
@@ -91,7 +107,7 @@ func converse(t *testing.T, message string) (called []string, text string, piece
 	return nil, "", 0
 }
 
-func run(t *testing.T, call *bdk.Call, c model.Call) string {
+func run(t *testing.T, call *bdk.Call, c model.Call) (string, error) {
 	t.Helper()
 	tool := map[string]bdk.Tool{"inspect_pr": tools.InspectPR, "approve_pr": tools.ApprovePR}[c.Name]
 	if err := tool.CheckInput(c.Args); err != nil {
@@ -99,11 +115,11 @@ func run(t *testing.T, call *bdk.Call, c model.Call) string {
 	}
 	result, err := tool.Run(t.Context(), call, c.Args)
 	if err != nil {
-		t.Fatalf("%s: %v", c.Name, err)
+		return "", err
 	}
 	output, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(output)
+	return string(output), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,22 +45,24 @@ func approvePR(ctx context.Context, call *bdk.Call, in approvePRInput) (approval
 		return approval{}, fmt.Errorf("not approved: %s", strings.Join(blockers, "; "))
 	}
 	a := approval{CallID: call.ID, PRURL: pr.URL, Reason: in.Reason, ApprovedBy: call.Session.Owner, At: call.Now()}
-	if err := record(call.StateRoot, a); err != nil {
+	if err := record(ctx, call, a); err != nil {
 		return approval{}, fmt.Errorf("recording the approval: %w", err)
 	}
 	return a, nil
 }
 
-// record appends the approval to approvals.jsonl. Two lines with one callId would be a call that ran twice.
-func record(stateRoot string, a approval) error {
-	if stateRoot == "" {
-		return errors.New("this host has no state root")
+// record appends the approval to approvals.jsonl, or to the agent's log where the host has no folder for it, as on AWS. Two
+// records with one callId would be a call that ran twice.
+func record(ctx context.Context, call *bdk.Call, a approval) error {
+	if call.StateRoot == "" {
+		call.Log().InfoContext(ctx, "approved", slog.Any("approval", a))
+		return nil
 	}
 	line, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(stateRoot, "approvals.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(filepath.Join(call.StateRoot, "approvals.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

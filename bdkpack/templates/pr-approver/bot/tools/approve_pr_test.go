@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,10 +48,14 @@ func TestApprovePRRefuses(t *testing.T) {
 	}
 }
 
-func TestApprovePRNeedsAStateRoot(t *testing.T) {
+func TestApprovePRLogsTheApprovalWithoutAStateRoot(t *testing.T) {
 	t.Parallel()
-	_, err := approvePR(t.Context(), &bdk.Call{}, approvePRInput{PRURL: repository + "42", Reason: "tested"})
-	if err == nil || !strings.Contains(err.Error(), "state root") {
-		t.Errorf("got %v, want an error that says what is missing", err)
+	var log strings.Builder
+	call := &bdk.Call{ID: "call_1", Logger: slog.New(slog.NewJSONHandler(&log, nil))}
+	if _, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + "42", Reason: "tested"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), `"msg":"approved","approval":{"callId":"call_1","prUrl":"`+repository+`42","reason":"tested"`) {
+		t.Errorf("the log does not record the approval:\n%s", &log)
 	}
 }
