@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,18 +43,23 @@ func TestAWSOwnRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := regexp.MustCompile(`"bearer:default":\s*"([^"]+)"`).FindStringSubmatch(*value.SecretString)
-	if token == nil {
-		t.Fatal("the secret has no token for the first caller")
+	var keys map[string]string
+	if err := json.Unmarshal([]byte(*value.SecretString), &keys); err != nil || keys["bearer:default"] == "" {
+		t.Fatalf("the secret has no token for the first caller: %v", err)
 	}
-	reply := bdk("run", "--url", loop.Serve(t, url), "--bearer-token", token[1], "--message", "Review pull request 42")
+	served := loop.Serve(t, url)
+	reply := bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--message", "Review pull request 42")
 	if !strings.Contains(reply, "inspect_pr") {
 		t.Errorf("the agent called no tool:\n%s", reply)
 	}
+	reply = bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--message", "Approve https://example.com/acme/checkout/pull/42")
+	if !strings.Contains(reply, `< approve_pr {`) || !strings.Contains(reply, "Verdict: approve,") {
+		t.Errorf("the agent did not approve:\n%s", reply)
+	}
 	log := ""
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log, "turn ended"); { // it arrives behind the reply
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log, "turn ended") || !strings.Contains(log, "approvedBy"); { // it arrives behind the reply
 		if time.Now().After(deadline) {
-			t.Fatalf("the log does not tell of the turn:\n%s", log)
+			t.Fatalf("the log does not tell of the turns and the approval:\n%s", log)
 		}
 		log = bdk("logs", "--agent", "my-agent")
 	}
