@@ -3,6 +3,7 @@ package step
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -36,6 +37,9 @@ func New(turns Turns, clk clock.Clock, log *slog.Logger) func(context.Context, s
 }
 
 func run(ctx context.Context, turns Turns, clk clock.Clock, in sfnturn.StepInput) (turn.Outcome, error) {
+	if in.SessionID == "" || in.TurnID == "" {
+		return "", errors.New("working on a turn: the input lacks an id")
+	}
 	if in.Error != nil {
 		return turn.Done, turns.Fail(ctx, in.Ref, in.Error.Message())
 	}

@@ -92,6 +92,23 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// TestNeedsAllIDs: an event that does not name a turn touches none, whether it is to be worked on or given up.
+func TestNeedsAllIDs(t *testing.T) {
+	t.Parallel()
+	untouched := turns{
+		step: func(context.Context) (turn.Outcome, error) { t.Error("it was worked on"); return turn.Done, nil },
+		fail: func(string) error { t.Error("it was given up"); return nil },
+	}
+	for _, name := range []string{"sessionId", "turnId"} {
+		for _, event := range []string{input, strings.TrimSuffix(input, "}") + `,"error":{"Error":"States.Timeout","Cause":""}}`} {
+			event = strings.Replace(event, `"`+name+`"`, `"other"`, 1)
+			if out, _, err := invoke(t.Context(), t, untouched, clock.System{}, event); err == nil {
+				t.Errorf("%s: got %s", event, out)
+			}
+		}
+	}
+}
+
 // TestYields: a step hands its turn back once less than a minute of the invocation is left.
 func TestYields(t *testing.T) {
 	t.Parallel()
