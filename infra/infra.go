@@ -124,7 +124,7 @@ func checkArchive(c Config) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return fmt.Errorf("reading the archive: %w", err)
