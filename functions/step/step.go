@@ -15,8 +15,10 @@ import (
 
 // What an invocation keeps of its time.
 const (
-	handBack = time.Minute     // for coming to a point where another one can go on
-	reserve  = 5 * time.Second // for telling of work that has not come to one
+	handBack = 3 * time.Minute  // for an answer of the model
+	reserve  = 5 * time.Second  // for telling of work that has not come to a point where another one can go on
+	settle   = 10 * time.Second // for recording what a tool has done in all the time it may take
+	fresh    = time.Minute      // an invocation so young does not hand back: the next one would have no more time
 )
 
 // Turns is what runs turns.
@@ -30,7 +32,11 @@ func New(turns Turns, clk clock.Clock, log *slog.Logger) func(context.Context, s
 	return func(ctx context.Context, in sfnturn.StepInput) (out sfnturn.StepOutput, err error) {
 		err = invocation.Run(ctx, log, "step", func() ([]slog.Attr, error) {
 			out.Outcome, err = run(ctx, turns, clk, in)
-			return []slog.Attr{slog.String("outcome", string(out.Outcome))}, err
+			attrs := []slog.Attr{slog.String("outcome", string(out.Outcome))}
+			if in.Error != nil {
+				attrs = append(attrs, slog.String("failure", in.Error.Error), slog.String("cause", in.Error.Cause))
+			}
+			return attrs, err
 		}, slog.String("session_id", in.SessionID), slog.String("turn_id", in.TurnID))
 		return out, err
 	}
@@ -47,7 +53,11 @@ func run(ctx context.Context, turns Turns, clk clock.Clock, in sfnturn.StepInput
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-reserve))
 		defer cancel()
-		ctx = turn.WithYield(ctx, func() bool { return end.Sub(clk.Now()) < handBack })
+		began := clk.Now()
+		ctx = turn.WithYield(ctx, func(need time.Duration) bool {
+			now := clk.Now()
+			return now.Sub(began) >= fresh && end.Sub(now) < max(handBack, need+settle)
+		})
 	}
 	return turns.Step(ctx, in.Ref)
 }

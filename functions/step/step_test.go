@@ -92,6 +92,15 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// moving is a clock that is at a time of one's own.
+type moving struct {
+	clock.System
+
+	at time.Time
+}
+
+func (m *moving) Now() time.Time { return m.at }
+
 // TestNeedsAllIDs: an event that does not name a turn touches none, whether it is to be worked on or given up.
 func TestNeedsAllIDs(t *testing.T) {
 	t.Parallel()
@@ -109,22 +118,39 @@ func TestNeedsAllIDs(t *testing.T) {
 	}
 }
 
-// TestYields: a step hands its turn back once less than a minute of the invocation is left.
+// TestYields: a step hands its turn back when the rest of the invocation may not be enough for what comes next, unless the next
+// invocation would have no more time.
 func TestYields(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	for left, want := range map[time.Duration]bool{900 * time.Second: false, time.Minute: false, time.Minute - 1: true, time.Second: true} {
-		ctx, cancel := context.WithDeadline(t.Context(), now.Add(left))
+	const whole = 900 * time.Second
+	for _, tc := range []struct {
+		used, need time.Duration
+		want       bool
+	}{
+		{0, 0, false},
+		{whole - 3*time.Minute, 0, false},
+		{whole - 3*time.Minute + 1, 0, true},
+		{whole - time.Second, 0, true},
+		{whole - 3*time.Minute, 2 * time.Minute, false},
+		{whole - 10*time.Minute - 10*time.Second, 10 * time.Minute, false},
+		{whole - 10*time.Minute - 10*time.Second + 1, 10 * time.Minute, true},
+		{time.Minute - 1, 20 * time.Minute, false},
+		{time.Minute, 20 * time.Minute, true},
+	} {
+		c := &moving{at: time.Now()}
+		end := c.at.Add(whole)
+		ctx, cancel := context.WithDeadline(t.Context(), end)
 		defer cancel()
 		_, _, err := invoke(ctx, t, turns{step: func(ctx context.Context) (turn.Outcome, error) {
-			if turn.ShouldYield(ctx) != want {
-				t.Errorf("with %s left it yields: %t", left, !want)
+			c.at = c.at.Add(tc.used)
+			if turn.ShouldYield(ctx, tc.need) != tc.want {
+				t.Errorf("after %s, for work of %s, it yields: %t", tc.used, tc.need, !tc.want)
 			}
-			if end, _ := ctx.Deadline(); now.Add(left).Sub(end) != 5*time.Second {
-				t.Errorf("with %s left the work may take until %s", left, end)
+			if last, _ := ctx.Deadline(); end.Sub(last) != 5*time.Second {
+				t.Errorf("the work may take until %s", last)
 			}
 			return turn.Done, nil
-		}}, clock.Fixed(now), input)
+		}}, c, input)
 		if err != nil {
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/event"
@@ -34,6 +35,8 @@ var errTurnTime = errors.New("the turn took too long")
 func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 	out, err := e.step(ctx, ref)
 	switch {
+	case errors.Is(err, session.ErrFenced) && e.active(ctx, ref):
+		// another call works on it and got ahead; whoever made that one may be gone, so this one is to be made again
 	case over(err):
 		return turn.Done, nil
 	case errors.Is(err, errUnreadable):
@@ -43,6 +46,15 @@ func (e *Engine) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		return "", fmt.Errorf("running turn %s of session %s: %w", ref.TurnID, ref.SessionID, err)
 	}
 	return out, nil
+}
+
+// active reports whether a turn is still open, as far as can be said.
+func (e *Engine) active(ctx context.Context, ref turn.Ref) bool {
+	row, err := e.deps.Sessions.Get(ctx, ref.SessionID)
+	if err != nil {
+		return bdkerr.CodeOf(err) != bdkerr.NotFound
+	}
+	return row.Turn.ID == ref.TurnID
 }
 
 // over reports whether an error says that a turn is not to be run any more: it was ended, or its session is gone.
@@ -106,7 +118,7 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, deadline.Sub(r.deps.Clock.Now()), errTurnTime)
 	defer cancel()
 	for !r.t.Turn.Ended {
-		if turn.ShouldYield(ctx) {
+		if turn.ShouldYield(ctx, r.need()) {
 			return turn.Continue, nil
 		}
 		err := r.next(bounded)
@@ -118,6 +130,15 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 		}
 	}
 	return turn.Done, nil
+}
+
+// need returns how long the next move of the turn may take at most, 0 if nobody knows: a model has no time limit of its own.
+func (r *run) need() time.Duration {
+	var most time.Duration
+	for _, c := range r.t.Turn.open() {
+		most = max(most, r.deps.Tools.Timeout(c.ToolName))
+	}
+	return most
 }
 
 // next makes one move of the turn: it runs the calls that are open, or asks the model, whose last answer ends the turn.

@@ -256,9 +256,14 @@ func (x *exchange) limitRead() {
 	_ = http.NewResponseController(x.w).SetReadDeadline(clock.System{}.Now().Add(bodyTime)) // not every host has deadlines
 }
 
-// durable returns a context for work that must not stop half-way when the client goes away.
+// durable returns a context for work that must not stop half-way when the client goes away. It ends when the host does.
 func (x *exchange) durable() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(x.r.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), time.Minute)
+	if end, ok := x.r.Context().Deadline(); ok {
+		cancel()
+		return context.WithDeadline(context.WithoutCancel(x.r.Context()), end)
+	}
+	return ctx, cancel
 }
 
 // base returns the address of the host as the client knows it.

@@ -69,6 +69,14 @@ func NewSet(tools []bdk.NamedTool, claims *kv.Store, c clock.Clock) (*Set, error
 	return s, nil
 }
 
+// Timeout returns how long a call of the tool with the given name may take, 0 if there is none.
+func (s *Set) Timeout(name string) time.Duration {
+	if named, ok := s.tools[name]; ok {
+		return named.Tool.Spec().Timeout
+	}
+	return 0
+}
+
 func (s *Set) names() []string { return slices.Sorted(maps.Keys(s.tools)) }
 
 // Offer returns the tools as a model is offered them, in name order.

@@ -67,7 +67,8 @@ type Host struct {
 	control *engine.Engine // accepts messages and ends turns; it has no models to run one
 
 	mu    sync.Mutex
-	agent *engine.Engine // runs turns; nil before the first one
+	agent *engine.Engine    // runs turns; nil before the first one
+	keys  map[string]string // what it was made with from the secret
 }
 
 // Options are what a host gets from its process.

@@ -14,6 +14,8 @@ import (
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamotest"
+	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/turn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn/sfntest"
 )
@@ -45,8 +47,9 @@ func TestRequests(t *testing.T) {
 			if d := cmp.Diff(want, run.counts()); d != "" {
 				t.Errorf("its turn:\n%s", d)
 			}
-			if d := cmp.Diff([]string{"Step", "Route", "Done"}, c.machine.Execution(turnOf(events)).Transitions); d != "" {
-				t.Errorf("its states:\n%s", d)
+			x, err := c.machine.Wait(t.Context(), turnOf(events))
+			if d := cmp.Diff([]string{"Step", "Route", "Done"}, x.Transitions); err != nil || d != "" {
+				t.Errorf("its states: %v\n%s", err, d)
 			}
 			accept.reset()
 			if code, answer := ann.do("POST", "/v1/session/"+id, fmt.Sprintf(`{"message":"hello","continuationToken":%q}`, token)); code != http.StatusAccepted {
@@ -207,4 +210,101 @@ func TestKeyFromTheSecret(t *testing.T) {
 		t.Errorf("the provider got %q", got)
 	}
 	ann.ended(id, 1)
+}
+
+// TestGivenUpButAlive: a call of the step function is given up by the state machine and goes on working beside the next one. One of them
+// gets ahead; whoever that is, the turn is not left to nobody.
+func TestGivenUpButAlive(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	c.add = func(ctx context.Context) { // the first two runs of the tool wait until both were begun
+		select {
+		case entered <- struct{}{}:
+			<-leave
+		default:
+		}
+	}
+	calls, alive := 0, make(chan error, 1)
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		calls++
+		h := c.function(&wire{cloud: c})
+		if calls > 1 {
+			return step(ctx, h, in)
+		}
+		handBack := turn.WithYield(context.WithoutCancel(ctx), func(time.Duration) bool {
+			select {
+			case <-leave: // the tool has run
+				return true
+			default:
+				return false
+			}
+		})
+		go func() {
+			out, err := h.Step(handBack, in.Ref)
+			if err == nil && out == turn.Done {
+				err = errors.New("the call that nobody waits for ended the turn")
+			}
+			alive <- err
+		}()
+		return sfnturn.StepOutput{}, &sfntest.Fault{Name: "Lambda.SdkClientException", Cause: "connection reset"}
+	}
+	ann := c.client(&wire{cloud: c})
+	id, _ := ann.start("one tool")
+	for range 2 {
+		<-entered
+	}
+	close(leave)
+	ann.ended(id, 1)
+	if err := <-alive; err != nil && !errors.Is(err, session.ErrFenced) {
+		t.Errorf("the call that nobody waits for: %v", err)
+	}
+	if text := fmt.Sprint(ann.ended(id, 1)); !contains(text, "turn.completed") {
+		t.Errorf("the turn was not completed: %s", text)
+	}
+}
+
+// TestReplacedKey: a key that was replaced in the secret is used once the secret is read again, and what cannot be read of it does
+// not stop turns.
+func TestReplacedKey(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Authorization"))
+		http.Error(w, `{"error":{"message":"no","type":"invalid_request_error"}}`, http.StatusBadRequest)
+	}))
+	t.Cleanup(provider.Close)
+	c := newCloud(t, dynamotest.Start(t))
+	now := &later{}
+	c.clock = now
+	worker := c.functionWith(&wire{cloud: c}, map[string]string{deploy.EnvModel: "openai:x", "OPENAI_BASE_URL": provider.URL})
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, worker, in)
+	}
+	for _, secret := range []string{`{"bearer:ann":"ann-secret","OPENAI_API_KEY":"old"}`, `{"bearer:ann":"ann-secret","OPENAI_API_KEY":"new"}`, `{"broken`} {
+		c.secret = secret
+		now.by += 6 * time.Minute
+		ann := c.client(&wire{cloud: c, secrets: `{"bearer:ann":"ann-secret"}`})
+		id, _ := ann.start("hello")
+		ann.ended(id, 1)
+	}
+	if d := cmp.Diff([]string{"Bearer old", "Bearer new", "Bearer new"}, asked); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestFaultsAreNotTold: what AWS says of a fault is for the log, not for users.
+func TestFaultsAreNotTold(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	ann := c.client(&wire{cloud: c, secrets: c.secret})
+	c.secret = ""
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, c.functionWith(&wire{cloud: c}, map[string]string{deploy.EnvModel: "openai:x"}), in)
+	}
+	id, _ := ann.start("hello")
+	text := fmt.Sprint(ann.ended(id, 1))
+	if !contains(text, "turn.failed", "the deployment's secret cannot be read") || contains(text, "arn:aws") {
+		t.Error(text)
+	}
 }

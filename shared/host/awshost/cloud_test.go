@@ -2,6 +2,7 @@ package awshost_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,8 @@ type cloud struct {
 	secret   string
 	model    string
 	clock    clock.Clock
-	starting error // what StartExecution ends with, if set
+	add      func(ctx context.Context) // what the tool add does besides adding, if set
+	starting error                     // what StartExecution ends with, if set
 
 	// step is the function that the state machine calls; by default one process that serves all calls
 	step func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error)
@@ -135,7 +137,12 @@ func (c *cloud) project() bdk.Project {
 	type sum struct {
 		A int `json:"a"`
 	}
-	add := bdk.DefineTool(bdk.ToolSpec{Description: "Add.", Effect: bdk.Read}, func(_ context.Context, _ *bdk.Call, in sum) (int, error) { return in.A + 1, nil })
+	add := bdk.DefineTool(bdk.ToolSpec{Description: "Add.", Effect: bdk.Read}, func(ctx context.Context, _ *bdk.Call, in sum) (int, error) {
+		if c.add != nil {
+			c.add(ctx)
+		}
+		return in.A + 1, nil
+	})
 	note := bdk.DefineTool(bdk.ToolSpec{Description: "Note.", Effect: bdk.Write}, func(_ context.Context, call *bdk.Call, _ struct{}) (string, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -148,6 +155,8 @@ func (c *cloud) project() bdk.Project {
 // wire takes the requests of one process to the services and counts those to each of their operations.
 type wire struct {
 	*cloud
+
+	secrets string // the secret as this process reads it; "" for that of the cloud
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -190,7 +199,7 @@ func (w *wire) send(r *http.Request, operation string) (*http.Response, error) {
 		}
 		return w.machine.Config().HTTPClient.Do(r)
 	case "secretsmanager":
-		body := fmt.Appendf(nil, `{"SecretString":%q}`, w.secret)
+		body := fmt.Appendf(nil, `{"SecretString":%q}`, cmp.Or(w.secrets, w.secret))
 		rec := httptest.NewRecorder()
 		if raw, _ := io.ReadAll(r.Body); bytes.Contains(raw, []byte("AWSPREVIOUS")) {
 			rec.Header().Set("X-Amzn-Errortype", "ResourceNotFoundException")

@@ -3,7 +3,6 @@ package awshost
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -25,9 +24,17 @@ func (h *Host) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		return "", err // it may pass
 	case err != nil:
 		h.log.ErrorContext(ctx, "the agent cannot run", slog.Any("error", err))
-		return turn.Done, h.Fail(ctx, ref, "the agent cannot run: "+err.Error())
+		return turn.Done, h.Fail(ctx, ref, "the agent cannot run: "+told(err))
 	}
 	return agent.Step(ctx, ref)
+}
+
+// told returns what users may know of an error: of one that has a text for them that text alone.
+func told(err error) string {
+	if e, ok := errors.AsType[*bdkerr.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }
 
 // Fail ends a turn with turn.failed, see [engine.Engine.Fail].
@@ -46,26 +53,40 @@ func (h *Host) Purge(ctx context.Context, id, snapshot string) error {
 	return h.rows.Purge(ctx, id, snapshot)
 }
 
-// full returns the engine that runs turns. One that could not be made is tried again with the next turn.
+// full returns the engine that runs turns: a new one when a key that it was made with has been replaced. One that could not be made
+// is tried again with the next turn.
 func (h *Host) full(ctx context.Context) (*engine.Engine, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.agent != nil {
+	if h.agent != nil && h.current(ctx) {
 		return h.agent, nil
 	}
 	root := h.opts.Getenv("LAMBDA_TASK_ROOT")
-	vars := variables{ctx: ctx, env: h.opts.Getenv, secrets: h.secrets}
+	vars := variables{ctx: ctx, env: h.opts.Getenv, secrets: h.secrets, read: map[string]string{}}
 	agent, err := host.NewEngine(ctx, h.project, filepath.Join(root, deploy.AgentRoot), host.Parts{
 		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: h.opts.Clock, Log: h.log,
 		Models: host.Models{Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: root},
 	})
-	if vars.err != nil {
-		return nil, fmt.Errorf("reading the deployment's secret: %w", vars.err)
+	switch {
+	case bdkerr.CodeOf(vars.err) == bdkerr.Unavailable:
+		return nil, vars.err
+	case vars.err != nil:
+		return nil, &bdkerr.Error{Code: bdkerr.Internal, Message: "the deployment's secret cannot be read; the log has the reason", Err: vars.err}
+	case err != nil:
+		return nil, err
 	}
-	if err == nil {
-		h.agent = agent
+	h.agent, h.keys = agent, vars.read
+	return agent, nil
+}
+
+// current reports whether the secret has the keys that the engine was made with, as far as it can be read.
+func (h *Host) current(ctx context.Context) bool {
+	for name, old := range h.keys {
+		if value, err := h.secrets.Lookup(ctx, name); err == nil && value != old {
+			return false
+		}
 	}
-	return agent, err
+	return true
 }
 
 // variables are those of the function, and of the deployment's secret, which is read once one is asked for that only it can have.
@@ -73,7 +94,8 @@ type variables struct {
 	ctx     context.Context //nolint:containedctx // of one call
 	env     func(string) string
 	secrets *secret.Store
-	err     error
+	read    map[string]string // what the secret was asked for
+	err     error             // the first one
 }
 
 func (v *variables) get(name string) string {
@@ -81,6 +103,9 @@ func (v *variables) get(name string) string {
 		return value
 	}
 	value, err := v.secrets.Lookup(v.ctx, name)
-	v.err = errors.Join(v.err, err)
+	if v.err == nil {
+		v.err = err
+	}
+	v.read[name] = value
 	return value
 }

@@ -9,12 +9,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// NewClient returns a client that makes a call up to five times, with pauses of up to a second, while the service is
-// busy or cannot be reached. Options are applied last.
+// attempt is how long one attempt of a call may take: the service answers within milliseconds, or not at all.
+const attempt = 3 * time.Second
+
+// NewClient returns a client that makes a call up to five times, each for three seconds at most, with pauses of up to a
+// second, while the service is busy or cannot be reached. Options are applied last.
 //
 // The client has no quota of repetitions: that of the SDK is refilled by successes only, but a condition that fails is an
 // everyday answer here, and the answer to every write that is repeated after its first answer was lost.
@@ -23,6 +27,9 @@ func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Cli
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.MaxAttempts, r.MaxBackoff, r.RateLimiter = 5, time.Second, ratelimit.None
 		})
+		if c, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = c.WithTimeout(attempt)
+		}
 	}
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){patient}, options...)...)
 }

@@ -94,7 +94,7 @@ func New(opts Options) *Runner {
 // Serve begins to run turns with step, recovers those that no living process runs, and returns. Turns run until Close, whatever
 // becomes of ctx, whose values they see. fail ends a turn that cannot be finished. A runner that was closed serves nothing.
 func (r *Runner) Serve(ctx context.Context, step turn.Step, fail func(context.Context, turn.Ref, string) error) {
-	base, cancel := context.WithCancel(turn.WithYield(context.WithoutCancel(ctx), r.yielding.Load))
+	base, cancel := context.WithCancel(turn.WithYield(context.WithoutCancel(ctx), func(time.Duration) bool { return r.yielding.Load() }))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

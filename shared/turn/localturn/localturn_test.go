@@ -244,7 +244,7 @@ func TestCloseHandsTurnsOver(t *testing.T) {
 		driver := memsession.New()
 		old := boot(driver, "old", nil)
 		old.serve(t, func(ctx context.Context, _ turn.Ref) (turn.Outcome, error) {
-			for !turn.ShouldYield(ctx) && ctx.Err() == nil {
+			for !turn.ShouldYield(ctx, 0) && ctx.Err() == nil {
 				time.Sleep(time.Second)
 			}
 			return turn.Continue, nil

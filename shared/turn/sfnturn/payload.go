@@ -23,23 +23,22 @@ type Failure struct {
 	Cause string `json:"Cause"` // for a function that returned an error: a JSON object
 }
 
-// Message returns what to tell the user, at most about a kilobyte.
+// Message returns what to tell the user: nothing of the causes, which name resources of the account.
 func (f Failure) Message() string {
-	const maxReason = 1000
 	var returned struct {
-		Message string `json:"errorMessage"`
+		Type string `json:"errorType"`
 	}
-	reason := f.Cause
-	if json.Unmarshal([]byte(f.Cause), &returned) == nil && returned.Message != "" {
-		reason = returned.Message
+	_ = json.Unmarshal([]byte(f.Cause), &returned) // of a function only
+	kind, why := f.Error+" "+returned.Type, "a fault of the host; its log has the reason"
+	switch {
+	case strings.Contains(kind, "Timeout") || strings.Contains(kind, "Timedout") || strings.Contains(kind, "TIMED_OUT"):
+		why = "a step of it took too long"
+	case strings.Contains(kind, "Runtime."):
+		why = "the process that worked on it ended several times"
+	case strings.Contains(kind, "Lambda.TooManyRequests"):
+		why = "the host was too busy for it"
 	}
-	if reason == "" {
-		reason = f.Error
-	}
-	if len(reason) > maxReason {
-		reason = reason[:maxReason] + "…"
-	}
-	return "the turn could not be finished: " + strings.ToValidUTF8(reason, "")
+	return "the turn could not be finished: " + why
 }
 
 // StepOutput is what the step function answers.

@@ -341,12 +341,14 @@ func TestMessageOfAFailure(t *testing.T) {
 		in   sfnturn.Failure
 		want string
 	}{
-		"returned error": {sfnturn.Failure{Error: "errorString", Cause: `{"errorMessage":"disk full","errorType":"errorString"}`}, "disk full"},
-		"other cause":    {sfnturn.Failure{Error: "X", Cause: "it broke"}, "it broke"},
-		"no cause":       {sfnturn.Failure{Error: "States.Timeout"}, "States.Timeout"},
-		"other JSON":     {sfnturn.Failure{Error: "X", Cause: "[1]"}, "[1]"},
-		"long":           {sfnturn.Failure{Cause: strings.Repeat("é", 5000) + "x"}, strings.Repeat("é", 500) + "…"},
-		"cut character":  {sfnturn.Failure{Cause: "x" + strings.Repeat("é", 5000)}, "x" + strings.Repeat("é", 499) + "…"},
+		"returned error":    {sfnturn.Failure{Error: "errorString", Cause: `{"errorMessage":"arn:aws:iam::1:role/x may not"}`}, "a fault of the host; its log has the reason"},
+		"unknown":           {sfnturn.Failure{Error: "UnknownOutcome", Cause: "it broke"}, "a fault of the host; its log has the reason"},
+		"nothing":           {sfnturn.Failure{}, "a fault of the host; its log has the reason"},
+		"time of a task":    {sfnturn.Failure{Error: "States.Timeout"}, "a step of it took too long"},
+		"time of a sandbox": {sfnturn.Failure{Error: "Sandbox.Timedout", Cause: "x"}, "a step of it took too long"},
+		"time of all":       {sfnturn.Failure{Error: "execution TIMED_OUT"}, "a step of it took too long"},
+		"a crash":           {sfnturn.Failure{Error: "Runtime.ExitError", Cause: "signal: killed"}, "the process that worked on it ended several times"},
+		"throttled":         {sfnturn.Failure{Error: "Lambda.TooManyRequestsException"}, "the host was too busy for it"},
 	} {
 		if got, want := tc.in.Message(), "the turn could not be finished: "+tc.want; got != want {
 			t.Errorf("%s: %q; want %q", name, got, want)
@@ -403,18 +405,18 @@ func TestTransitions(t *testing.T) {
 			outcomes: repeat("fault bdkerr.Error", 30), want: append(repeat("Step", 31), "Route", "Done"), within: 10 * time.Minute,
 		},
 		"always failing": {
-			outcomes: repeat("fault errorString", 1000), want: append(repeat("Step", 31), "Fail"), ends: []string{"error: the turn could not be finished: as told"},
+			outcomes: repeat("fault errorString", 1000), want: append(repeat("Step", 31), "Fail"), ends: []string{"error: the turn could not be finished: a fault of the host; its log has the reason"},
 		},
 		"always dying": {
-			outcomes: repeat("fault Sandbox.Timedout", 1000), want: append(repeat("Step", 6), "Fail"), ends: []string{"error: the turn could not be finished: as told"},
+			outcomes: repeat("fault Sandbox.Timedout", 1000), want: append(repeat("Step", 6), "Fail"), ends: []string{"error: the turn could not be finished: a step of it took too long"},
 		},
 		"unknown outcome": {
 			outcomes: []string{"dance"}, want: []string{"Step", "Route", "Unknown", "Fail"},
-			ends: []string{"error: the turn could not be finished: the step function returned an outcome that the state machine does not know"},
+			ends: []string{"error: the turn could not be finished: a fault of the host; its log has the reason"},
 		},
 		"no outcome": {
 			outcomes: []string{""}, want: []string{"Step", "Route", "Unknown", "Fail"},
-			ends: []string{"error: the turn could not be finished: the step function returned an outcome that the state machine does not know"},
+			ends: []string{"error: the turn could not be finished: a fault of the host; its log has the reason"},
 		},
 		"parked by nobody": {
 			outcomes: []string{"await c1"}, want: append(append([]string{"Step", "Route", "Await"}, repeat("Park", 31)...), "Closed", "Step", "Route", "Done"),
@@ -505,7 +507,7 @@ func TestRedriveAfterFailure(t *testing.T) {
 		if x, err = w.await(t.Context(), ref); err != nil || x.Status != "SUCCEEDED" {
 			t.Errorf("redriven: %+v, %v; want SUCCEEDED", x, err)
 		}
-		if diff := cmp.Diff([]string{"error: the turn could not be finished: table is gone"}, w.ends(t, ref.SessionID)); diff != "" {
+		if diff := cmp.Diff([]string{"error: the turn could not be finished: a fault of the host; its log has the reason"}, w.ends(t, ref.SessionID)); diff != "" {
 			t.Errorf("ends of the turn (-want +got):\n%s", diff)
 		}
 	})

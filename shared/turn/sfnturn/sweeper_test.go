@@ -107,13 +107,13 @@ func TestSweepFailsTheTurnOfAnExecutionThatEnded(t *testing.T) {
 			step: func(context.Context, sfnturn.StepInput) (sfnturn.StepOutput, error) {
 				return sfnturn.StepOutput{}, errors.New("disk full")
 			},
-			want: "error: the turn could not be finished: disk full",
+			want: "error: the turn could not be finished: a fault of the host; its log has the reason",
 		},
 		"succeeded": {
 			step: func(context.Context, sfnturn.StepInput) (sfnturn.StepOutput, error) {
 				return sfnturn.StepOutput{Outcome: turn.Done}, nil
 			},
-			want: "error: the turn could not be finished: execution SUCCEEDED",
+			want: "error: the turn could not be finished: a fault of the host; its log has the reason",
 		},
 		"stopped by hand": {
 			step: func(ctx context.Context, _ sfnturn.StepInput) (sfnturn.StepOutput, error) {
@@ -121,7 +121,7 @@ func TestSweepFailsTheTurnOfAnExecutionThatEnded(t *testing.T) {
 				return sfnturn.StepOutput{}, ctx.Err()
 			},
 			stop: true,
-			want: "error: the turn could not be finished: execution ABORTED",
+			want: "error: the turn could not be finished: a fault of the host; its log has the reason",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
