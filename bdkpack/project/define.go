@@ -33,7 +33,7 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 				"Go leaves this file out on this system, because of its name's ending or a go:build line")
 			continue
 		}
-		v := &view{l: l, pkg: checked[p.ImportPath], src: s}
+		v := &view{l: l, pkg: checked[p.ImportPath], src: s, checked: checked}
 		if def := v.definition(f); def != nil {
 			switch s.kind {
 			case "Tool":
@@ -65,6 +65,8 @@ type view struct {
 	l   *loader
 	pkg *packages.Package
 	src source
+
+	checked map[string]*packages.Package // all of the author's, by path
 }
 
 // variable is a package-level variable with its initial value, if it has one of its own.
@@ -260,7 +262,7 @@ func (v *view) checkTool(one variable) {
 			"%s has no function", one.obj.Name())
 		return
 	}
-	v.checkInput(call)
+	v.checkTypes(call)
 }
 
 // isDefineTool says whether a call is one of bdk.DefineTool, with or without type arguments.
@@ -281,24 +283,6 @@ func (v *view) isNil(e ast.Expr) bool {
 	}
 	_, isNil := v.pkg.TypesInfo.Uses[id].(*types.Nil)
 	return isNil
-}
-
-// checkInput looks at the type of a tool's input.
-func (v *view) checkInput(call *ast.CallExpr) {
-	sig, ok := v.pkg.TypesInfo.TypeOf(call.Args[1]).(*types.Signature)
-	if !ok || sig.Params().Len() != 3 {
-		return
-	}
-	in := sig.Params().At(2).Type()
-	_, isStruct := in.Underlying().(*types.Struct)
-	if isStruct || in.String() == "encoding/json.RawMessage" {
-		return
-	}
-	if _, ok := in.Underlying().(*types.Map); ok {
-		return
-	}
-	v.fail(codeInput, call.Args[1].Pos(), "make the input a struct, with a field for each parameter, or a json.RawMessage",
-		"the model gives a tool an object, but the input of this one is a %s", typeName(in))
 }
 
 // typeName returns a type as an author writes it.

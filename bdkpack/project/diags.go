@@ -42,6 +42,8 @@ const (
 	codeNoModel        = "BDK148"
 	codeLimit          = "BDK149" // a limit below zero
 	codeScript         = "BDK151" // the script of a model that is not there
+	codeShape          = "BDK152" // a tool's input or output that JSON cannot hold
+	codeTag            = "BDK153" // a json tag on a field that is not exported
 	codeReplace        = "BDK115" // a replace directive that leads nowhere
 	codeCompile        = "BDK150" // what the Go compiler says
 )

@@ -1,5 +1,12 @@
 package project
 
+import (
+	"go/types"
+	"slices"
+
+	"github.com/bdk-lambda/bdk/bdkpack/diag"
+)
+
 // What the fuzz tests of the parsers call.
 var (
 	Nearest      = nearest
@@ -23,3 +30,8 @@ func ModuleError(stderr string) []string {
 
 // Explain returns an error of the compiler as one line, and what to do about it.
 func Explain(text string) (what, help string) { return (&loader{ws: &Workspace{}}).explain(text, nil) }
+
+// Refused says whether a struct is found unfit to be a tool's input.
+func Refused(t types.Type) bool {
+	return (&shape{input: true}).ownForm(t) || slices.ContainsFunc(misfits(t, true), func(m misfit) bool { return m.severity == diag.Error })
+}
