@@ -21,8 +21,10 @@ import (
 
 // cdk is the command line of the CDK and the program that it runs.
 type cdk struct {
-	path string // of the command
-	dir  string // with the cdk.json
+	path    string         // of the command
+	dir     string         // with the cdk.json
+	context map[string]any // of the cdk.json
+	place   string         // account and region, as the CDK names them
 }
 
 // findCDK finds what deploys the agent in dir. The checkout is that of bdk, "" if there is none.
@@ -33,8 +35,11 @@ func findCDK(ctx context.Context, io *IO, dir, checkout string) (*cdk, error) {
 	}
 	c := &cdk{}
 	for _, place := range append(inModule(dir), checkout) {
-		if c.dir == "" && place != "" && describesAgents(ctx, io, place) {
-			c.dir = place
+		if c.dir != "" || place == "" {
+			continue
+		}
+		if context, ok := describesAgents(ctx, io, place); ok {
+			c.dir, c.context = place, context
 		}
 	}
 	if c.dir == "" {
@@ -60,21 +65,22 @@ func findCDK(ctx context.Context, io *IO, dir, checkout string) (*cdk, error) {
 }
 
 // describesAgents says whether the program that the cdk.json in a folder names, if there is one, is about agents: those of
-// other systems are none of our business.
-func describesAgents(ctx context.Context, io *IO, dir string) bool {
+// other systems are none of our business. It returns the context that cdk.json has for the program.
+func describesAgents(ctx context.Context, io *IO, dir string) (map[string]any, bool) {
 	var settings struct {
-		App string `json:"app"`
+		App     string         `json:"app"`
+		Context map[string]any `json:"context"`
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "cdk.json"))
 	if err != nil || json.Unmarshal(data, &settings) != nil {
-		return false
+		return nil, false
 	}
 	words := strings.Fields(settings.App)
 	if len(words) < 3 || !strings.Contains(settings.App, "go run ") {
-		return false
+		return nil, false
 	}
 	out, err := project.RunGo(ctx, dir, io.Env, nil, "list", "-e", "-deps", "--", words[len(words)-1])
-	return err == nil && slices.Contains(strings.Fields(string(out)), project.BDKModule+"/infra")
+	return settings.Context, err == nil && slices.Contains(strings.Fields(string(out)), project.BDKModule+"/infra")
 }
 
 // inModule returns dir and the folders above it, up to that of its go.mod.
@@ -124,10 +130,15 @@ func firstProgram(paths []string) string {
 
 // run runs a command of the CDK, whose output is shown as it comes.
 func (c *cdk) run(ctx context.Context, o *IO, args ...string) error {
-	said := &tail{}
+	said, shown := &tail{}, &exceptions{to: o.Err}
 	cmd := exec.CommandContext(ctx, c.path, args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = c.dir, o.Env, o.In
+	cmd.Dir, cmd.Stdin = c.dir, o.In
+	cmd.Env = append(slices.Clone(o.Env), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1")
 	out := io.MultiWriter(o.Err, said)
+	if !o.Terminal {
+		out = io.MultiWriter(shown, said)
+	}
+	defer shown.flush()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
@@ -152,7 +163,7 @@ func (c *cdk) remedy(text string) string {
 			"Unable to resolve AWS account|no credentials have been configured|Could not load credentials|CredentialsProviderError|InvalidClientTokenId|UnrecognizedClient",
 			"there are no credentials for AWS that work: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 		},
-		{"bootstrap", "the account and region have to be prepared once: run `" + quoteArg(c.path) + " bootstrap " + environment(text) + " --app ''`"},
+		{"bootstrap", "the account and region have to be prepared once: run `" + quoteArg(c.path) + " bootstrap " + c.environment(text) + " --app ''`"},
 		{"Region is missing|specify a region|determine region", "no region is set: set AWS_REGION, or run `aws configure`"},
 		{"missing go.sum entry|no required module provides|updates to go.mod needed", "the module lacks what its infrastructure imports: run `go mod tidy` in " + c.dir},
 		{"AccessDenied|not authorized to perform", "the credentials may not do this: use others, or ask whoever manages the account"},
@@ -167,8 +178,8 @@ func (c *cdk) remedy(text string) string {
 }
 
 // environment returns the account and region that the CDK speaks of.
-func environment(text string) string {
-	return cmp.Or(regexp.MustCompile(`aws://[0-9]+/[a-z0-9-]+`).FindString(text), "aws://ACCOUNT/REGION")
+func (c *cdk) environment(text string) string {
+	return cmp.Or(regexp.MustCompile(`aws://[0-9]+/[a-z0-9-]+`).FindString(text), c.place)
 }
 
 // tail keeps the end of what is written.
@@ -184,3 +195,25 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) String() string { return t.buf.String() }
+
+// exceptions passes on what the CDK says but for the lines about resources that went well: on paper there are too many.
+type exceptions struct {
+	to   io.Writer
+	line []byte // without an end yet
+}
+
+func (e *exceptions) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if e.line = append(e.line, line...); bytes.HasSuffix(line, []byte("\n")) {
+			e.flush()
+		}
+	}
+	return len(p), nil
+}
+
+func (e *exceptions) flush() {
+	if !regexp.MustCompile(`\| (CREATE|UPDATE|DELETE)_(IN_PROGRESS|COMPLETE) +\| AWS::`).Match(e.line) {
+		e.to.Write(e.line) //nolint:errcheck // like all that is said to people
+	}
+	e.line = nil
+}

@@ -4,7 +4,9 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"os"
@@ -13,10 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/bdk-lambda/bdk/bdkpack/cli"
+	"github.com/bdk-lambda/bdk/bdkpack/cli/stack/stacktest"
 	"github.com/bdk-lambda/bdk/shared/clock"
 )
 
@@ -24,6 +29,8 @@ import (
 const fakeCDK = `#!/bin/sh
 printf '%s\n' "$@" > args
 echo "making the stack" >&2
+printf '%s\n' 'bdk-agent |  0/9 | 3:04:05 AM | CREATE_IN_PROGRESS   | AWS::IAM::Role | r' 'bdk-agent |  1/9 | 3:04:06 AM | CREATE_COMPLETE      | AWS::IAM::Role | r' 'bdk-agent |  1/9 | 3:04:07 AM | CREATE_FAILED        | AWS::IAM::Role | s' >&2
+printf "node $JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION" >&2
 if [ -n "$CDK_FAILS" ]; then echo "$CDK_FAILS" >&2; exit 7; fi
 while [ $# -gt 0 ]; do
 	if [ "$1" = --outputs-file ]; then
@@ -82,30 +89,49 @@ func newDeployment(t *testing.T, more map[string]string) *deployment {
 	return d
 }
 
-func (d *deployment) deploy(t *testing.T, env ...string) error {
+func (d *deployment) deploy(t *testing.T, c cli.Deployment) error {
 	t.Helper()
-	return cli.Deploy(t.Context(), d.io, filepath.Join(d.root, "agent"), filepath.Join(d.root, "bdk"), false, env...)
+	c.Dir, c.Checkout = filepath.Join(d.root, "agent"), filepath.Join(d.root, "bdk")
+	if c.AWS == nil {
+		c.AWS = new(stacktest.Account).Serve(t)
+	}
+	return cli.Deploy(t.Context(), d.io, c)
+}
+
+// args returns what cdk was called with.
+func (d *deployment) args(t *testing.T) []string {
+	t.Helper()
+	args, err := os.ReadFile(filepath.Join(d.root, "agent", "args"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(args)), "\n")
+}
+
+func lacks(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the output lacks %q:\n%s", part, text)
+		}
+	}
 }
 
 func TestDeployPacksAndHandsOverToTheCDK(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t, map[string]string{"agent/bot/agent.go": "package bot\n\nimport \"github.com/bdk-lambda/bdk/bdkpack/bdk\"\n\nvar Agent = bdk.Agent{Model: \"openai:a\"}\n"})
-	if err := d.deploy(t, "B=x,y=z", "A="); err != nil {
+	if err := d.deploy(t, cli.Deployment{Env: []string{"B=x,y=z", "A="}, Context: []string{"retain=false"}}); err != nil {
 		t.Fatalf("%v\n%s", err, d.err.String())
 	}
-	args, err := os.ReadFile(filepath.Join(d.root, "agent", "args"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	manifest := filepath.Join(d.root, "agent", ".bdk", "pack", "agent", "manifest.json")
-	got := strings.Split(strings.TrimSpace(string(args)), "\n")
+	got := d.args(t)
 	if len(got) < 7 || got[5] != "--outputs-file" {
 		t.Fatalf("cdk was called with %q", got)
 	}
 	got[6] = "FILE"
 	want := []string{
 		"deploy", "--require-approval", "never", "--progress", "events", "--outputs-file", "FILE",
-		"-c", `env={"A":"","B":"x,y=z"}`, "-c", "manifest=" + manifest,
+		"-c", "retain=false", "-c", `env={"A":"","B":"x,y=z"}`, "-c", "manifest=" + manifest,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cdk was called with (-want +got):\n%s", diff)
@@ -113,16 +139,63 @@ func TestDeployPacksAndHandsOverToTheCDK(t *testing.T) {
 	if data, err := os.ReadFile(manifest); err != nil || !json.Valid(data) {
 		t.Errorf("the manifest is not there: %v", err)
 	}
-	for _, want := range []string{
-		"agent is deployed at https://api.example/agent\n", "--secret-id arn:secret\n", "beside the token: OPENAI_API_KEY\n",
-		"run --url https://api.example/agent ", "logs --agent agent --follow\n",
-	} {
-		if !strings.Contains(d.out.String(), want) {
-			t.Errorf("the output lacks %q:\n%s", want, d.out.String())
-		}
+	lacks(t, d.out.String(), "agent is deployed at https://api.example/agent\n", "--secret-id arn:secret\n", "beside the token: OPENAI_API_KEY\n",
+		"run --url https://api.example/agent ", "logs --agent agent --follow\n")
+	lacks(t, d.err.String(), "deploying bdk-agent to 123456789012/eu-west-1 with the architecture arm64, its model openai:a, the variables A, B\n",
+		"making the stack\n", "CREATE_FAILED        | AWS::IAM::Role", "node 20")
+	if strings.Contains(d.err.String(), "IN_PROGRESS") || strings.Contains(d.err.String(), "CREATE_COMPLETE") {
+		t.Errorf("what went well is told without a terminal:\n%s", d.err.String())
 	}
-	if !strings.Contains(d.err.String(), "making the stack\n") {
-		t.Errorf("what the CDK says is not shown:\n%s", d.err.String())
+}
+
+func TestWhatNoFlagSaysIsTakenFromTheContext(t *testing.T) {
+	t.Parallel()
+	settings := `{"app":"go run ./infra","context":{"arch":"amd64","model":"openai:b","env":{"LEVEL":"debug","PLACE":"here"},"@aws-cdk/core:x":true}}`
+	for name, c := range map[string]struct {
+		cli.Deployment
+
+		used string
+		env  string // for the CDK, "" if it reads cdk.json itself
+	}{
+		"no flags": {used: "the architecture amd64, the model openai:b instead of its own, the variables LEVEL, PLACE\n"},
+		"flags": {
+			cli.Deployment{Arch: "arm64", Model: "openai:c", Env: []string{"LEVEL=info"}},
+			"the architecture arm64, the model openai:c instead of its own, the variables LEVEL, PLACE\n", `env={"LEVEL":"info","PLACE":"here"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDeployment(t, map[string]string{"agent/cdk.json": settings})
+			if err := d.deploy(t, c.Deployment); err != nil {
+				t.Fatalf("%v\n%s", err, d.err.String())
+			}
+			lacks(t, d.err.String(), c.used)
+			args := strings.Join(d.args(t), "\n")
+			if strings.Contains(args, "env=") != (c.env != "") || !strings.Contains(args, c.env) {
+				t.Errorf("cdk was called with\n%s", args)
+			}
+		})
+	}
+}
+
+func TestDeployNeedsCredentialsBeforeItPacks(t *testing.T) {
+	t.Parallel()
+	refused := &stacktest.Account{Refuses: "GetCallerIdentity"}
+	here := new(stacktest.Account)
+	none := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("nobody is here") })
+	for want, options := range map[string][]func(*config.LoadOptions) error{
+		"you may not":             refused.Serve(t),
+		"nobody is here":          append(here.Serve(t), config.WithCredentialsProvider(none)),
+		"no region of AWS is set": append(here.Serve(t), config.WithRegion("")),
+	} {
+		d := newDeployment(t, nil)
+		err := d.deploy(t, cli.Deployment{AWS: options})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "aws configure") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, err := os.Stat(filepath.Join(d.root, "agent", ".bdk")); err == nil {
+			t.Errorf("%s: the agent was packed", want)
+		}
 	}
 }
 
@@ -149,19 +222,6 @@ func TestPackSaysWhereAndHowLarge(t *testing.T) {
 	}
 }
 
-func TestDestroyRemovesTheStackWithoutAsking(t *testing.T) {
-	t.Parallel()
-	d := newDeployment(t, nil)
-	if err := cli.Deploy(t.Context(), d.io, filepath.Join(d.root, "agent"), "", true); err != nil {
-		t.Fatalf("%v\n%s", err, d.err.String())
-	}
-	args, err := os.ReadFile(filepath.Join(d.root, "agent", "args"))
-	want := "destroy\n--force\n-c\nmanifest=" + filepath.Join(d.root, "agent", ".bdk", "pack", "agent", "manifest.json") + "\n"
-	if string(args) != want || err != nil || d.out.String() != "agent is no longer deployed.\n" {
-		t.Errorf("got %q, %v, output %q, want %q", args, err, d.out.String(), want)
-	}
-}
-
 func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -179,6 +239,7 @@ func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 		"no credentials": {fails: "Unable to resolve AWS account to use. It must be either configured", want: []string{"cdk deploy failed", "aws configure"}},
 		"expired":        {fails: "ExpiredToken: The security token", want: []string{"expired", "aws sso login"}},
 		"no bootstrap":   {fails: "bdk-agent: SSM parameter /cdk-bootstrap/hnb659fds/version not found in aws://000000000000/eu-west-1.", want: []string{"prepared once", "cdk bootstrap aws://000000000000/eu-west-1 --app ''`"}},
+		"not prepared":   {fails: "Has the environment been bootstrapped?", want: []string{"cdk bootstrap aws://123456789012/eu-west-1 --app ''`"}},
 		"something else": {fails: "the stack is upset", want: []string{"cdk deploy failed, see above"}},
 		"a mistake":      {broken: true, want: []string{"exit code 1"}},
 	} {
@@ -202,7 +263,7 @@ func TestWhatKeepsAnAgentFromBeingDeployedIsToldWithItsRemedy(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := d.deploy(t)
+			err := d.deploy(t, cli.Deployment{})
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got error %v, want %q", err, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
 	"github.com/bdk-lambda/bdk/bdkpack/maingen"
@@ -29,9 +30,28 @@ func Serving(io *IO, program *maingen.Program, flags ...string) (launch.Config, 
 	return s.config(program)
 }
 
-// Deploy runs `bdk deploy` with another checkout of bdk.
-func Deploy(ctx context.Context, io *IO, dir, checkout string, destroy bool, env ...string) error {
-	return deployRun(ctx, io, deployOptions{packing: packing{dir: dir, arch: "arm64"}, env: env, destroy: destroy}, checkout)
+// Deployment is how `bdk deploy` is called.
+type Deployment struct {
+	Dir, Checkout, Arch, Model string
+	Env, Context               []string
+	Yes                        bool
+	AWS                        []func(*config.LoadOptions) error
+}
+
+func (d Deployment) options(destroy bool) (deployOptions, surroundings) {
+	return deployOptions{packing{d.Dir, d.Arch, d.Model}, d.Env, d.Context, destroy, d.Yes}, surroundings{d.Checkout, d.AWS}
+}
+
+// Deploy runs `bdk deploy` in other surroundings.
+func Deploy(ctx context.Context, io *IO, d Deployment) error {
+	opts, at := d.options(false)
+	return deployRun(ctx, io, opts, at)
+}
+
+// Destroy runs `bdk deploy --destroy` in other surroundings.
+func Destroy(ctx context.Context, io *IO, d Deployment) error {
+	opts, at := d.options(true)
+	return destroyRun(ctx, io, opts, at)
 }
 
 // StartProgress shows steps of a build until end is called.

@@ -63,5 +63,13 @@ func TestAWSOwnRepository(t *testing.T) {
 		}
 		log = bdk("logs", "--agent", "my-agent")
 	}
-	bdk("deploy", "my-agent", "--destroy")
+	kept := bdk("deploy", "my-agent", "--destroy", "--yes")
+	if n := strings.Count(kept, "AWS::DynamoDB::Table "); n != 3 || !strings.Contains(kept, "AWS::S3::Bucket ") {
+		t.Errorf("%d tables are said to stay:\n%s", n, kept)
+	}
+	again := exec.CommandContext(t.Context(), command, "deploy", "my-agent", "--destroy", "--yes")
+	again.Dir, again.Env = filepath.Dir(dir), loop.Env()
+	if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no stack bdk-my-agent in ") {
+		t.Errorf("once more: %v\n%s", err, out)
+	}
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/bdk-lambda/bdk/bdkpack/cli/account"
 )
 
 const (
@@ -48,15 +49,9 @@ func New(client Client, group, text string, from time.Time) *Reader {
 
 // Open is New with the account and region of this machine's user, as its environment and files say.
 func Open(ctx context.Context, group, text string, from time.Time) (*Reader, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := account.Config(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("loading the configuration of AWS: %w", err)
-	}
-	if cfg.Region == "" {
-		return nil, errors.New("no region of AWS is set: set AWS_REGION to the one the agent is deployed in, or run `aws configure`")
-	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, fmt.Errorf("there are no credentials for AWS that work: run `aws configure` or `aws sso login`, or set AWS_PROFILE: %w", err)
+		return nil, err
 	}
 	r := New(cloudwatchlogs.NewFromConfig(cfg), group, text, from)
 	r.where = " in " + cfg.Region
