@@ -1,5 +1,5 @@
 # Everything that is done in this repository. `make` alone lists the targets.
-# Only Go is needed; the pinned linters are built into .tools the first time they are asked for.
+# Only Go is needed, and npm for what is about AWS; pinned tools are installed into .tools the first time they are asked for.
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:

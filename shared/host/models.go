@@ -2,6 +2,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -29,6 +30,8 @@ type Models struct {
 
 	// NamesOnly leaves the models closed: for an engine that accepts messages and never runs a turn.
 	NamesOnly bool
+
+	Keys string // where keys are put, for people; "" for "the environment"
 }
 
 // Of returns the models of an agent whose folder is root: the one BDK_MODEL names, or else the agent's own, then its
@@ -79,7 +82,7 @@ func (m Models) open(ctx context.Context, id, root string) (model.Model, error) 
 func (m Models) endpoint(keyEnv, baseEnv string) (key, base string, err error) {
 	key, base = m.Getenv(keyEnv), m.Getenv(baseEnv)
 	if base == "" && key == "" {
-		return "", "", fmt.Errorf("set %s in the environment, or %s for a server that needs no key", keyEnv, baseEnv)
+		return "", "", fmt.Errorf("set %s in %s, or %s for a server that needs no key", keyEnv, cmp.Or(m.Keys, "the environment"), baseEnv)
 	}
 	if u, err := url.Parse(base); base != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		return "", "", fmt.Errorf("%s is %q: it must be a URL such as http://127.0.0.1:8080/v1", baseEnv, base)

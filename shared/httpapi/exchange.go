@@ -92,7 +92,7 @@ func (x *exchange) admit() error {
 	if !ok {
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		return bdkerr.New(bdkerr.Unauthenticated,
-			"no auth policy of this host admits the request: send Authorization: Bearer <token> if the host has tokens; a host without any takes requests from its own machine only, by a loopback address and without a proxy")
+			"the caller is not known: send Authorization: Bearer TOKEN with a token of this host (bdk run and bdk logs: --bearer-token, or BDK_BEARER_TOKEN); a host without tokens takes requests from its own machine only, by a loopback address and without a proxy")
 	}
 	x.caller = who
 	x.r = x.r.WithContext(auth.NewContext(x.r.Context(), who))

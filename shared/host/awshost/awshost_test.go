@@ -173,7 +173,7 @@ func TestAgentThatCannotRun(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, dynamotest.Start(t))
 	for model, why := range map[string]string{
-		"anthropic:x":          "set ANTHROPIC_API_KEY",
+		"anthropic:x":          "set ANTHROPIC_API_KEY in the deployment's secret",
 		"scripted:nowhere.yml": "nowhere.yml",
 	} {
 		c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {

@@ -65,7 +65,7 @@ func (h *Host) full(ctx context.Context) (*engine.Engine, error) {
 	vars := variables{ctx: ctx, env: h.opts.Getenv, secrets: h.secrets, read: map[string]string{}}
 	agent, err := host.NewEngine(ctx, h.project, filepath.Join(root, deploy.AgentRoot), host.Parts{
 		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: h.opts.Clock, Log: h.log,
-		Models: host.Models{Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: root},
+		Models: host.Models{Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: root, Keys: "the deployment's secret"},
 	})
 	switch {
 	case bdkerr.CodeOf(vars.err) == bdkerr.Unavailable:
