@@ -86,7 +86,7 @@ var rules = []rule{
 	{
 		why:    "test code is not linked into the product",
 		in:     []string{module + "/shared/...", module + "/bdkpack/..."},
-		except: []string{module + "/shared/*/*test", module + "/bdkpack/bdk/bdktest"},
+		except: []string{module + "/shared/*/*test", module + "/bdkpack/cli/*/*test", module + "/bdkpack/bdk/bdktest"},
 		deny:   []string{"testing", "github.com/google/go-cmp/...", module + "/test/..."},
 	},
 }
