@@ -63,8 +63,8 @@ func newLogsCmd(io *IO) *cobra.Command {
 	return cmd
 }
 
-// readLogs shows the records that were not shown yet.
-type readLogs func(ctx context.Context) error
+// readLogs shows the records that were not shown yet, and returns how many.
+type readLogs func(ctx context.Context) (int, error)
 
 func logsRun(ctx context.Context, io *IO, opts logsOptions) error {
 	open, every := servedLogs, time.Second
@@ -76,7 +76,11 @@ func logsRun(ctx context.Context, io *IO, opts logsOptions) error {
 		return err
 	}
 	for {
-		if err := read(ctx); err != nil || !opts.follow {
+		shown, err := read(ctx)
+		if err == nil && shown == 0 && !opts.follow {
+			fmt.Fprintf(io.Err, "nothing in the last %s; --since goes back further\n", span(opts.since))
+		}
+		if err != nil || !opts.follow {
 			return err
 		}
 		if err := clock.Sleep(ctx, io.Clock, every); err != nil {
@@ -92,16 +96,16 @@ func servedLogs(_ context.Context, io *IO, opts logsOptions) (readLogs, error) {
 		return nil, err
 	}
 	from, after := io.Clock.Now().Add(-opts.since), int64(0)
-	return func(ctx context.Context) error {
+	return func(ctx context.Context) (shown int, err error) {
 		records, next, err := c.Logs(ctx, after)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		after = next
 		for _, r := range records {
 			text, err := json.Marshal(r)
 			if err != nil {
-				return err
+				return shown, err
 			}
 			if r.Time.Before(from) || !strings.Contains(string(text), opts.session) {
 				continue
@@ -111,10 +115,11 @@ func servedLogs(_ context.Context, io *IO, opts logsOptions) (readLogs, error) {
 				line = logLine{r.Time, r.Level, "", r.Message, r.Attrs}.String()
 			}
 			if _, err := fmt.Fprintln(io.Out, line); err != nil {
-				return err
+				return shown, err
 			}
+			shown++
 		}
-		return nil
+		return shown, nil
 	}, nil
 }
 
@@ -132,17 +137,19 @@ func deployedLogs(ctx context.Context, io *IO, opts logsOptions) (readLogs, erro
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		return group.Read(ctx, func(e loggroup.Entry) error {
+	return func(ctx context.Context) (shown int, err error) {
+		err = group.Read(ctx, func(e loggroup.Entry) error {
 			line := e.Message
 			if !opts.json {
 				if line = deployedLine(e); line == "" {
 					return nil
 				}
 			}
+			shown++
 			_, err := fmt.Fprintln(io.Out, line)
 			return err
 		})
+		return shown, err
 	}, nil
 }
 
@@ -150,6 +157,9 @@ func deployedLogs(ctx context.Context, io *IO, opts logsOptions) (readLogs, erro
 func deployedLine(e loggroup.Entry) string {
 	line := logLine{time: e.Time, function: functionOf(e.Stream)}
 	if json.Unmarshal([]byte(e.Message), &line.attrs) != nil || line.attrs == nil {
+		if routine(e.Message) {
+			return ""
+		}
 		line.attrs, line.message = nil, e.Message // such as what a crash leaves
 		return line.String()
 	}
@@ -171,8 +181,33 @@ func deployedLine(e loggroup.Entry) string {
 	take(&line.message, "msg", "message")
 	take(&line.function, "function")
 	delete(line.attrs, "slug") // it is the same in each
-	delete(line.attrs, "_aws")
+	withoutMetrics(line.attrs)
 	return line.String()
+}
+
+// routine says whether a line of the service is one of those around every invocation. Those about a failure have a status.
+func routine(text string) bool {
+	for _, begin := range []string{"INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: "} {
+		if strings.HasPrefix(text, begin) && !strings.Contains(text, "\tStatus: ") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutMetrics removes what CloudWatch makes metrics of: the members that _aws names, and itself.
+func withoutMetrics(attrs map[string]json.RawMessage) {
+	var meta struct {
+		CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+	}
+	if json.Unmarshal(attrs["_aws"], &meta) == nil {
+		for _, set := range meta.CloudWatchMetrics {
+			for _, m := range set.Metrics {
+				delete(attrs, m.Name)
+			}
+		}
+	}
+	delete(attrs, "_aws")
 }
 
 // platform returns what the service says about a function if it went wrong.
@@ -216,13 +251,17 @@ func (l logLine) String() string {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.attrs)) {
-		fmt.Fprintf(&b, " %s=%s", key, logValue(l.attrs[key]))
+		fmt.Fprintf(&b, " %s=%s", key, logValue(key, l.attrs[key]))
 	}
 	return b.String()
 }
 
-// logValue returns a value without quotes where it can be read without.
-func logValue(raw json.RawMessage) string {
+// logValue returns a value without quotes where it can be read without. Durations are in the log as nanoseconds.
+func logValue(key string, raw json.RawMessage) string {
+	var nanoseconds int64
+	if (key == "duration" || key == "took") && json.Unmarshal(raw, &nanoseconds) == nil {
+		return rounded(time.Duration(nanoseconds)).String()
+	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' }) {
 		return text
@@ -232,4 +271,27 @@ func logValue(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return compact.String()
+}
+
+// rounded leaves of a duration what somebody can use.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
+
+// span returns a duration without units that are zero: 10m rather than 10m0s.
+func span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }

@@ -14,11 +14,17 @@ import (
 func logEntries() []string {
 	return []string{
 		`{"time":"2026-01-02T03:04:04Z","type":"platform.start","record":{"requestId":"r"}}`,
-		`{"time":"2026-01-02T03:04:05Z","level":"INFO","msg":"turn ended","session_id":"ses_1","duration":12,"note":"two words","slug":"my-agent","_aws":{"Timestamp":1}}`,
+		`{"time":"2026-01-02T03:04:05Z","level":"INFO","msg":"turn ended","session_id":"ses_1","duration":1234567890,"took":12345678,"note":"two words","slug":"my-agent",` +
+			`"Turns":1,"TurnMs":12.5,"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"bdk","Metrics":[{"Name":"Turns","Unit":"Count"},{"Name":"TurnMs"}]}]}}`,
 		`{"time":"2026-01-02T03:04:06Z","level":"ERROR","msg":"turn failed","session_id":"ses_2","cause":"out of luck"}`,
 		"panic: oh no\n",
 		`{"time":"2026-01-02T03:04:08Z","type":"platform.report","record":{"status":"timeout"}}`,
 		`{"time":"2026-01-02T03:04:09Z","type":"platform.report","record":{"status":"success"}}`,
+		"INIT_START Runtime Version: provided:al2023.v1\tRuntime Version ARN: arn\n",
+		"START RequestId: 1 Version: 7\n",
+		"END RequestId: 1\n",
+		"REPORT RequestId: 1\tDuration: 12.50 ms\n",
+		"REPORT RequestId: 2\tDuration: 9000.00 ms\tStatus: timeout\n",
 	}
 }
 

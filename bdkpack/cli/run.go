@@ -27,21 +27,21 @@ type runOptions struct {
 func newRunCmd(io *IO) *cobra.Command {
 	var opts runOptions
 	cmd := &cobra.Command{
-		Use:   "run --message <text>",
+		Use:   "run [dir] --message <text>",
 		Short: "run one turn and print the reply",
 		Long: "run sends one message to an agent and prints the reply as it comes; tool calls are shown on standard error. The\n" +
 			"exit code is 0 if the turn was completed and 1 if it failed.\n\n" +
-			"With --dir the agent runs in this terminal, with --url a server is asked.",
-		Example: "  bdk run --message \"Review pull request 42\"\n  bdk run --url http://127.0.0.1:3000/my-agent --message \"Review pull request 42\"",
-		Args: arguments(func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("run takes what to say with --message: `bdk run --message %s`", quoteArg(strings.Join(args, " ")))
+			"The agent in the folder runs in this terminal, with --url a server is asked.",
+		Example: "  bdk run my-agent --message \"Review pull request 42\"\n  bdk run --url http://127.0.0.1:3000/my-agent --message \"Review pull request 42\"",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && opts.message == "" && !isFolder(args[0]) {
+				return usagef("run takes what to say with --message: `bdk run --message %s`", quoteArg(strings.Join(args, " ")))
 			}
-			return nil
-		}),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.url != "" && (cmd.Flags().Changed("dir") || opts.agent != "" || opts.stateRoot != "") {
-				return usagef("--url asks a server: --dir, --agent and --state-root have no meaning with it")
+			return oneFolder(&opts.dir)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.url != "" && (len(args) > 0 || cmd.Flags().Changed("dir") || opts.agent != "" || opts.stateRoot != "") {
+				return usagef("--url asks a server: a folder, --agent and --state-root have no meaning with it")
 			}
 			return runRun(cmd.Context(), io, opts)
 		},
@@ -49,11 +49,16 @@ func newRunCmd(io *IO) *cobra.Command {
 	dirFlag(cmd, &opts.dir)
 	f := cmd.Flags()
 	f.StringVarP(&opts.message, "message", "m", "", "what to say to the agent")
-	f.StringVar(&opts.agent, "agent", "", "slug of the agent, if --dir holds several")
+	f.StringVar(&opts.agent, "agent", "", "slug of the agent, if the folder holds several")
 	f.StringVar(&opts.stateRoot, "state-root", "", "folder of durable state (default a temporary one, removed afterwards)")
 	f.StringVar(&opts.url, "url", "", "URL of a served agent, for example http://127.0.0.1:3000/my-agent")
 	f.StringVar(&opts.token, "bearer-token", "", "token for --url ("+tokenEnv+" works too)")
 	return cmd
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func runRun(ctx context.Context, io *IO, opts runOptions) error {
