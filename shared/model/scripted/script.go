@@ -20,6 +20,7 @@ import (
 // A Script is a checked list of rules. It does not change and is safe for concurrent use.
 type Script struct {
 	rules []rule
+	names []Name
 }
 
 type rule struct {
@@ -121,11 +122,11 @@ func Load(path string) (*Script, error) {
 	return s, nil
 }
 
-// Parse reads a script strictly. Each line of the error is LINE:COLUMN: what is wrong: how to mend it.
+// Parse reads a script strictly. The error is [ParseErrors].
 func Parse(data []byte) (s *Script, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the YAML decoder panics on some nonsense
-			s, err = nil, fmt.Errorf("1:1: not a script (%v): start with the line %q", r, "rules:")
+			s, err = nil, ParseErrors{{1, 1, fmt.Sprintf("not a script (%v)", r), `start with the line "rules:"`}}
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)
@@ -138,41 +139,83 @@ func Parse(data []byte) (s *Script, err error) {
 	}
 	c := checker{file: file}
 	s = c.script(&y)
-	if len(c.errs) > 0 {
-		return nil, errors.Join(c.errs...)
+	if len(c.mistakes) > 0 {
+		return nil, c.mistakes
 	}
+	s.names = c.names
 	return s, nil
 }
 
-// located puts the position in front of a decoder's error, and a remedy behind it.
-func located(err error) error {
+// ParseErrors are all that is wrong with a script, at least one; as an error they are one a line.
+type ParseErrors []Mistake
+
+// Mistake is one thing that is wrong with a script. As text it is LINE:COLUMN: What: Remedy.
+type Mistake struct {
+	Line, Column int // from 1
+	What, Remedy string
+}
+
+// Error returns the mistakes, one a line.
+func (m ParseErrors) Error() string {
+	lines := make([]string, len(m))
+	for i, one := range m {
+		lines[i] = fmt.Sprintf("%d:%d: %s: %s", one.Line, one.Column, one.What, one.Remedy)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Name is the name of a tool in a script, where it stands: in a call, or in a condition of a rule.
+type Name struct {
+	Tool         string
+	Line, Column int // from 1
+	InCall       bool
+}
+
+// Names returns the tools that the script names, rule by rule, as often as it names them. Do not change the slice.
+func (s *Script) Names() []Name { return s.names }
+
+// located returns a decoder's error as a mistake.
+func located(err error) ParseErrors {
+	const remedy = "see `go doc github.com/bdk-lambda/bdk/shared/model/scripted` for an example"
 	var y yaml.Error
 	if !errors.As(err, &y) || y.GetToken() == nil {
-		return fmt.Errorf("1:1: %w: see `go doc github.com/bdk-lambda/bdk/shared/model/scripted` for an example", err)
+		return ParseErrors{{1, 1, err.Error(), remedy}}
 	}
-	remedy := "see `go doc github.com/bdk-lambda/bdk/shared/model/scripted` for an example"
+	p := y.GetToken().Position
+	m := Mistake{p.Line, p.Column, y.GetMessage(), remedy}
 	var unknown *yaml.UnknownFieldError
 	var syntax *yaml.SyntaxError
 	switch {
 	case errors.As(err, &unknown):
-		remedy = "remove it or mend its spelling; a rule has when {message, toolResult, toolFailed, step}, times, text, chunks, reasoning, " +
+		m.Remedy = "remove it or mend its spelling; a rule has when {message, toolResult, toolFailed, step}, times, text, chunks, reasoning, " +
 			"calls [{tool, args, rawArgs}], error {kind, message, retryAfter}, delay, chunkDelay, usage"
 	case errors.As(err, &syntax):
-		remedy = "mend the YAML here"
+		m.Remedy = "mend the YAML here"
 	}
-	p := y.GetToken().Position
-	return fmt.Errorf("%d:%d: %s: %s", p.Line, p.Column, y.GetMessage(), remedy)
+	return ParseErrors{m}
 }
 
 // A checker turns the YAML form into rules and collects all mistakes.
 type checker struct {
-	file *ast.File
-	errs []error
+	file     *ast.File
+	mistakes ParseErrors
+	names    []Name
 }
 
-// add records a mistake at a YAML path below the rules, or at the nearest place above it that exists.
-func (c *checker) add(path, format string, args ...any) {
-	line, column := 1, 1
+// add records a mistake at a YAML path below the rules.
+func (c *checker) add(path, remedy, format string, args ...any) {
+	line, column := c.place(path)
+	c.mistakes = append(c.mistakes, Mistake{line, column, path + ": " + fmt.Sprintf(format, args...), remedy})
+}
+
+// name records the name of a tool at a YAML path below the rules.
+func (c *checker) name(path, tool string, inCall bool) {
+	line, column := c.place(path)
+	c.names = append(c.names, Name{tool, line, column, inCall})
+}
+
+// place returns where a YAML path below the rules is, or the nearest place above it that exists.
+func (c *checker) place(path string) (line, column int) {
 	for at := "$." + path; at != "$"; at = at[:strings.LastIndexAny(at, ".[")] {
 		p, err := yaml.PathString(at)
 		if err != nil {
@@ -180,11 +223,10 @@ func (c *checker) add(path, format string, args ...any) {
 		}
 		if n, err := p.FilterFile(c.file); err == nil && n.GetToken() != nil {
 			at := start(n).GetToken().Position
-			line, column = at.Line, at.Column
-			break
+			return at.Line, at.Column
 		}
 	}
-	c.errs = append(c.errs, fmt.Errorf("%d:%d: %s: %s", line, column, path, fmt.Sprintf(format, args...)))
+	return 1, 1
 }
 
 // start returns the node where n begins in the file: for a mapping its first key.
@@ -200,10 +242,10 @@ func start(n ast.Node) ast.Node {
 
 func (c *checker) script(y *scriptYAML) *Script {
 	if len(c.file.Docs) > 1 {
-		c.add("rules", "the file holds several YAML documents: keep one, without a second ---")
+		c.add("rules", "keep one, without a second ---", "the file holds several YAML documents")
 	}
 	if len(y.Rules) == 0 {
-		c.add("rules", "there are no rules: add at least one, for example - text: ok")
+		c.add("rules", "add at least one, for example - text: ok", "there are no rules")
 	}
 	s := &Script{rules: make([]rule, len(y.Rules))}
 	for i := range y.Rules {
@@ -224,7 +266,7 @@ func (c *checker) rule(path string, y *ruleYAML) rule {
 	}
 	if y.Times != nil {
 		if r.times = *y.Times; r.times < 1 {
-			c.add(path+".times", "must be at least 1: remove the rule instead")
+			c.add(path+".times", "remove the rule instead", "must be at least 1")
 		}
 	}
 	for i := range y.Calls {
@@ -235,9 +277,9 @@ func (c *checker) rule(path string, y *ruleYAML) rule {
 	}
 	switch {
 	case y.Text == nil && y.Chunks == nil && len(y.Calls) == 0 && y.Error == nil:
-		c.add(path, "answers nothing: give it text, chunks, calls or error")
+		c.add(path, "give it text, chunks, calls or error", "answers nothing")
 	case y.Error != nil && len(y.Calls) > 0:
-		c.add(path+".error", "stands beside calls: an answer that fails has no calls, make two rules of it")
+		c.add(path+".error", "an answer that fails has no calls, make two rules of it", "stands beside calls")
 	}
 	r.outputTokens = tokens(outputOf(&r))
 	if y.Usage != nil {
@@ -250,23 +292,25 @@ func (c *checker) when(path string, y *whenYAML, r *rule) {
 	if y.Message != nil {
 		re, err := regexp.Compile(*y.Message)
 		if err != nil {
-			c.add(path+".message", "%v: mend the pattern, in the syntax of Go's package regexp", err)
+			c.add(path+".message", "mend the pattern, in the syntax of Go's package regexp", "%v", err)
 		}
 		r.message = re
 	}
 	if y.ToolResult != nil {
+		c.name(path+".toolResult", *y.ToolResult, false)
 		if r.toolResult = *y.ToolResult; r.toolResult == "" {
-			c.add(path+".toolResult", "is empty: name the tool")
+			c.add(path+".toolResult", "name the tool", "is empty")
 		}
 	}
 	if y.ToolFailed != nil {
+		c.name(path+".toolFailed", *y.ToolFailed, false)
 		if r.toolFailed = *y.ToolFailed; r.toolFailed == "" {
-			c.add(path+".toolFailed", "is empty: name the tool")
+			c.add(path+".toolFailed", "name the tool", "is empty")
 		}
 	}
 	if y.Step != nil {
 		if r.step = *y.Step; r.step < 1 {
-			c.add(path+".step", "must be at least 1, the first model call of a turn")
+			c.add(path+".step", "the first model call of a turn is 1", "must be at least 1")
 		}
 	}
 }
@@ -285,24 +329,25 @@ func (c *checker) chunks(path string, y *ruleYAML) []string {
 		}
 	}
 	if y.Text != nil && strings.Join(chunks, "") != string(*y.Text) {
-		c.add(path+".chunks", "do not add up to text: change one of them, or leave text out")
+		c.add(path+".chunks", "change one of them, or leave text out", "do not add up to text")
 	}
 	return chunks
 }
 
 func (c *checker) call(path string, y *callYAML) call {
+	c.name(path+".tool", y.Tool, true)
 	if y.Tool == "" {
-		c.add(path, "names no tool: add tool")
+		c.add(path, "add tool", "names no tool")
 	}
 	switch {
 	case y.Args != nil && y.RawArgs != nil:
-		c.add(path+".rawArgs", "stands beside args: keep one of them")
+		c.add(path+".rawArgs", "keep one of them", "stands beside args")
 	case y.RawArgs != nil:
 		return call{tool: y.Tool, args: *y.RawArgs}
 	case y.Args != nil:
 		b, err := json.Marshal(y.Args)
 		if err != nil {
-			c.add(path+".args", "%v: write it as rawArgs", err)
+			c.add(path+".args", "write it as rawArgs", "%v", err)
 		}
 		return call{tool: y.Tool, args: string(b)}
 	}
@@ -315,10 +360,10 @@ func (c *checker) fault(path string, y *errorYAML) *model.Error {
 	case model.Throttled, model.Overloaded, model.Unavailable:
 	case model.Invalid, model.ContextLength, model.Denied:
 		if e.RetryAfter != 0 {
-			c.add(path+".retryAfter", "goes with throttled, overloaded and unavailable only: remove it")
+			c.add(path+".retryAfter", "remove it", "goes with throttled, overloaded and unavailable only")
 		}
 	default:
-		c.add(path+".kind", "%q is no kind: use throttled, overloaded, unavailable, invalid, context_length or denied", y.Kind)
+		c.add(path+".kind", "use throttled, overloaded, unavailable, invalid, context_length or denied", "%q is no kind", y.Kind)
 	}
 	if e.Message == "" {
 		e.Message = "scripted error"
@@ -332,7 +377,7 @@ func (c *checker) duration(path, s string) time.Duration {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		c.add(path, "%q is no duration: write a number with its unit, such as 50ms or 2s", s)
+		c.add(path, "write a number with its unit, such as 50ms or 2s", "%q is no duration", s)
 	}
 	return d
 }
@@ -340,7 +385,7 @@ func (c *checker) duration(path, s string) time.Duration {
 func (c *checker) usage(path string, y *usageYAML) *model.Usage {
 	u := model.Usage(*y)
 	if min(u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens) < 0 {
-		c.add(path, "has a negative count: tokens are 0 or more")
+		c.add(path, "tokens are 0 or more", "has a negative count")
 	}
 	return &u
 }

@@ -316,6 +316,30 @@ func TestTheConsumerMayBreakOffAtEveryDelta(t *testing.T) {
 	}
 }
 
+func TestNamesOfToolsAreFound(t *testing.T) {
+	t.Parallel()
+	s, err := scripted.Parse([]byte(`rules:
+  - when: {toolResult: add, toolFailed: sub}
+    calls: [{tool: add}, {args: {}, tool: mul}]
+  - text: ok
+  - calls:
+      - tool: add
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []scripted.Name{
+		{Tool: "add", Line: 2, Column: 24},
+		{Tool: "sub", Line: 2, Column: 41},
+		{Tool: "add", Line: 3, Column: 20, InCall: true},
+		{Tool: "mul", Line: 3, Column: 43, InCall: true},
+		{Tool: "add", Line: 6, Column: 15, InCall: true},
+	}
+	if diff := cmp.Diff(want, s.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
 func TestMistakesAreAllNamedWithTheirPlaceAndRemedy(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ script, want string }{
@@ -342,7 +366,7 @@ func TestMistakesAreAllNamedWithTheirPlaceAndRemedy(t *testing.T) {
 				"2:21: rules[0].when.message: error parsing regexp: missing closing ): `(`: mend the pattern, in the syntax of Go's package regexp\n" +
 				"2:47: rules[0].when.toolResult: is empty: name the tool\n" +
 				"2:63: rules[0].when.toolFailed: is empty: name the tool\n" +
-				"2:32: rules[0].when.step: must be at least 1, the first model call of a turn\n" +
+				"2:32: rules[0].when.step: must be at least 1: the first model call of a turn is 1\n" +
 				"3:12: rules[0].times: must be at least 1: remove the rule instead\n" +
 				"5:13: rules[0].calls[0]: names no tool: add tool\n" +
 				"7:19: rules[1].error.kind: \"angry\" is no kind: use throttled, overloaded, unavailable, invalid, context_length or denied",
