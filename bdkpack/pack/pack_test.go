@@ -274,7 +274,8 @@ func TestWhatCannotBeDeployedIsADiagnostic(t *testing.T) {
 		"no model":     {files: map[string]string{"agent/bot/agent.go": agentWith("")}, dir: "agent", want: "BDK171"},
 		"an own model": {files: map[string]string{"agent/bot/agent.go": agentWith("Model: id()") + "\nfunc id() string { return \"openai:a\" }\n"}, dir: "agent", want: "BDK170"},
 		"a script elsewhere": {
-			files: map[string]string{"agent/bot/agent.go": agentWith(`Model: "scripted:../dep/dep.go"`)}, dir: "agent", want: "BDK172",
+			files: map[string]string{"agent/bot/agent.go": agentWith(`Model: "scripted:../dep/play.yaml"`), "dep/play.yaml": "rules: [text: ok]"},
+			dir:   "agent", want: "BDK172",
 		},
 		"a long name": {
 			files: map[string]string{
@@ -314,6 +315,7 @@ func TestWrongOptionsAreErrors(t *testing.T) {
 		"provider":               {pack.Options{Model: "gemini:x"}, `unknown provider "gemini"`},
 		"script":                 {pack.Options{Model: "scripted:none.yaml"}, "finding the script of the model: "},
 		"folder for a script":    {pack.Options{Model: "scripted:" + root}, "is no file"},
+		"mistakes in a script":   {pack.Options{Model: "scripted:" + filepath.Join(root, "file")}, "1:1: rules: there are no rules"},
 		"a file for a folder":    {pack.Options{Out: filepath.Join(root, "file")}, "making the folder for the packed agent: "},
 		"a folder for a program": {pack.Options{Out: filepath.Join(root, "taken")}, "writing the archive: "},
 	} {

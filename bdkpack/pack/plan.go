@@ -11,6 +11,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/project"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/model/scripted"
 )
 
 // The codes of packing. A code is never given another meaning.
@@ -47,6 +48,9 @@ func (p *packer) completeModel() error {
 		return fmt.Errorf("finding the script of the model: %w", err)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("finding the script of the model: %s is no file", name)
+	}
+	if _, err := scripted.Load(name); err != nil {
+		return err
 	}
 	p.script = name
 	return nil

@@ -6,7 +6,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,7 +152,7 @@ func (v *view) definition(f *folder) *Definition {
 	}
 	switch {
 	case len(found) == 1:
-		v.checkValue(found[0], f.agent.Dir)
+		v.checkValue(found[0], f)
 		p := v.pkg.Fset.Position(found[0].obj.Pos())
 		return &Definition{Package: v.pkg.PkgPath, Var: found[0].obj.Name(), File: f.rel(v.src.path), Line: p.Line}
 	case len(found) > 1:
@@ -224,12 +223,12 @@ func (v *view) fail(code string, at token.Pos, help, format string, args ...any)
 }
 
 // checkValue looks for mistakes in the value of a definition, as far as it is written out.
-func (v *view) checkValue(one variable, dir string) {
+func (v *view) checkValue(one variable, f *folder) {
 	switch v.src.kind {
 	case "Tool":
 		v.checkTool(one)
 	case "Agent":
-		v.checkAgent(one, dir)
+		v.checkAgent(one, f)
 	case "Instructions":
 		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
 			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")
@@ -290,15 +289,15 @@ func typeName(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string { return p.Name() })
 }
 
-func (v *view) checkAgent(one variable, dir string) {
+func (v *view) checkAgent(one variable, f *folder) {
 	lit, ok := v.literal(one.value)
 	if !ok {
 		return
 	}
-	v.checkModel(field(lit, "Model"), dir)
+	v.checkModel(field(lit, "Model"), f)
 	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {
 		for _, e := range list.Elts {
-			v.checkModel(e, dir)
+			v.checkModel(e, f)
 		}
 	}
 	v.checkLimits(lit, "MaxOutputTokens", "ContextTokens")
@@ -329,8 +328,8 @@ func (v *view) literal(e ast.Expr) (*ast.CompositeLit, bool) {
 	return lit, ok
 }
 
-// checkModel complains about a model whose provider is not known, and about a script that is not there.
-func (v *view) checkModel(e ast.Expr, dir string) {
+// checkModel complains about a model whose provider is not known, and about what is wrong with a script.
+func (v *view) checkModel(e ast.Expr, f *folder) {
 	text, ok := v.constant(e)
 	if !ok || text == "" {
 		return
@@ -338,7 +337,7 @@ func (v *view) checkModel(e ast.Expr, dir string) {
 	providers := []string{"anthropic", "bedrock", "openai", "scripted"}
 	provider, name, _ := strings.Cut(text, ":")
 	if provider == "scripted" && name != "" {
-		v.checkScript(e, dir, name)
+		v.checkScript(e, f, name)
 		return
 	}
 	if slices.Contains(providers, provider) && name != "" {
@@ -349,20 +348,6 @@ func (v *view) checkModel(e ast.Expr, dir string) {
 		help += "; did you mean " + meant + ":" + name + "?"
 	}
 	v.fail(codeModel, e.Pos(), help, "the model %q has no known provider", text)
-}
-
-// checkScript complains if the file of a scripted model is not there. What is in it the host finds out.
-func (v *view) checkScript(e ast.Expr, dir, name string) {
-	path := filepath.FromSlash(name)
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	v.l.watch(Inputs{Files: []string{path}})
-	if info, err := os.Stat(path); ModelGiven(v.l.opts.Env) || err == nil && info.Mode().IsRegular() {
-		return
-	}
-	v.fail(codeScript, e.Pos(), "write the file, see `go doc "+BDKModule+"/shared/model/scripted`, or name another model; the path is relative to the agent's folder",
-		"the script of the model, %s, is not there", name)
 }
 
 // checkNoModel warns if nothing names a model.

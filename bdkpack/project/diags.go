@@ -44,6 +44,8 @@ const (
 	codeScript         = "BDK151" // the script of a model that is not there
 	codeShape          = "BDK152" // a tool's input or output that JSON cannot hold
 	codeTag            = "BDK153" // a json tag on a field that is not exported
+	codeScriptFault    = "BDK154" // a mistake in the script of a model
+	codeScriptTool     = "BDK155" // a script that names a tool the agent does not have
 	codeReplace        = "BDK115" // a replace directive that leads nowhere
 	codeCompile        = "BDK150" // what the Go compiler says
 )
