@@ -7,6 +7,7 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,9 @@ func New(driver Driver, opts Options) *Store {
 	return &Store{driver: driver, opts: opts}
 }
 
-// Get returns the versions that are valid, newest first, at least one. It fails if the secret cannot be read, if its newest
-// version is not of the form that the package describes, or if ctx ends while another caller reads; errors name keys and
-// never show values. An older version of another form is left out.
+// Get returns the versions that are valid, newest first, at least one. It fails if the secret cannot be read, if no
+// version is of the form that the package describes, or if ctx ends while another caller reads; errors name keys and
+// never show values. A version of another form is left out and logged: a mistake in the newest one locks nobody out.
 //
 // What was read is used for the TTL, and beyond it for as long as reading fails: that is logged and tried again every 15
 // seconds. Callers at the same time share one read, which takes 10 seconds at most and does not end with the ctx of the
@@ -156,16 +157,18 @@ func (s *Store) versions(ctx context.Context) ([]Values, error) {
 		return nil, errors.New("the secret has no version")
 	}
 	versions := make([]Values, 0, len(texts))
-	for i, text := range texts {
+	var mistake error // of the newest version that has one
+	for _, text := range texts {
 		v, err := decode(text)
-		switch {
-		case err == nil:
+		if err == nil {
 			versions = append(versions, v)
-		case i == 0:
-			return nil, fmt.Errorf("decoding the secret: %w", err)
-		default: // what was mended by the newest version
-			s.opts.Log.WarnContext(ctx, "older version of the secret is left out", slog.Any("error", err))
+			continue
 		}
+		s.opts.Log.WarnContext(ctx, "a version of the secret is left out", slog.Any("error", err))
+		mistake = cmp.Or(mistake, err)
+	}
+	if len(versions) == 0 {
+		return nil, fmt.Errorf("decoding the secret: %w", mistake)
 	}
 	return versions, nil
 }

@@ -242,6 +242,7 @@ func TestVersionsAreDecoded(t *testing.T) {
 		"one version":                            {fixed{` {"bearer:ci":"s1", "A_1":"", "_b":"any \u00e9 \n"} `}, []secret.Values{{"bearer:ci": "s1", "A_1": "", "_b": "any é \n"}}},
 		"two versions":                           {fixed{`{"A":"2"}`, `{"A":"1","B":"1"}`}, []secret.Values{{"A": "2"}, {"A": "1", "B": "1"}}},
 		"an older one was broken":                {fixed{`{"A":"2"}`, `{"A":1}`}, []secret.Values{{"A": "2"}}},
+		"the newest one is broken":               {fixed{`{"A":`, `{"A":"1"}`}, []secret.Values{{"A": "1"}}},
 		"an older one was empty":                 {fixed{`{"A":"2"}`, ""}, []secret.Values{{"A": "2"}}},
 		"a variable and a token may be the same": {fixed{`{"A":"s","bearer:a-b_1":"s"}`}, []secret.Values{{"A": "s", "bearer:a-b_1": "s"}}},
 	} {
@@ -301,7 +302,7 @@ func TestUnusableSecretsAreRefusedWithoutShowingThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := secret.New(fixed{tc.text, `{"A":"older"}`}, secret.Options{}).Get(t.Context())
+			got, err := secret.New(fixed{tc.text, `{"A":1}`}, secret.Options{}).Get(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tc.want) || got != nil {
 				t.Fatalf("got %v, error %v; want an error with %s", got, err, tc.want)
 			}
