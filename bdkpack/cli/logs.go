@@ -198,7 +198,11 @@ func routine(text string) bool {
 // withoutMetrics removes what CloudWatch makes metrics of: the members that _aws names, and itself.
 func withoutMetrics(attrs map[string]json.RawMessage) {
 	var meta struct {
-		CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+		CloudWatchMetrics []struct {
+			Metrics []struct {
+				Name string `json:"Name"`
+			} `json:"Metrics"`
+		} `json:"CloudWatchMetrics"`
 	}
 	if json.Unmarshal(attrs["_aws"], &meta) == nil {
 		for _, set := range meta.CloudWatchMetrics {

@@ -76,7 +76,9 @@ func (s *Stack) Kept(ctx context.Context) ([]Resource, error) {
 		return nil, fmt.Errorf("reading the template of the stack %s: %w", s.name, err)
 	}
 	var template struct {
-		Resources map[string]struct{ DeletionPolicy string }
+		Resources map[string]struct {
+			DeletionPolicy string `json:"DeletionPolicy"`
+		} `json:"Resources"`
 	}
 	if err := json.Unmarshal([]byte(aws.ToString(out.TemplateBody)), &template); err != nil {
 		return nil, fmt.Errorf("reading the template of the stack %s: %w", s.name, err)

@@ -19,8 +19,10 @@ func account() *stacktest.Account {
 		Template: `{"Resources":{"eventsId":{"DeletionPolicy":"Retain"},"blobsId":{"DeletionPolicy":"RetainExceptOnCreate"},` +
 			`"stepId":{},"secretId":{"DeletionPolicy":"Delete"},"lostId":{"DeletionPolicy":"Retain"},"oneId":{"DeletionPolicy":"Retain"}}}`,
 		Resources: []stacktest.Resource{
-			{Type: "AWS::S3::Bucket", Name: "blobs", Status: "CREATE_COMPLETE"}, {Type: "AWS::Lambda::Function", Name: "step", Status: "CREATE_COMPLETE"},
-			{Type: "AWS::SecretsManager::Secret", Name: "secret", Status: "CREATE_COMPLETE"}, {Type: "AWS::DynamoDB::Table", Name: "lost", Status: "DELETE_COMPLETE"},
+			{Type: "AWS::S3::Bucket", Name: "blobs", Status: "CREATE_COMPLETE"},
+			{Type: "AWS::Lambda::Function", Name: "step", Status: "CREATE_COMPLETE"},
+			{Type: "AWS::SecretsManager::Secret", Name: "secret", Status: "CREATE_COMPLETE"},
+			{Type: "AWS::DynamoDB::Table", Name: "lost", Status: "DELETE_COMPLETE"},
 			{Type: "AWS::Lambda::Version", Name: "one", Status: "CREATE_COMPLETE"},
 			{Type: "AWS::DynamoDB::Table", Name: "events", Status: "CREATE_COMPLETE"},
 		},
