@@ -25,8 +25,8 @@ MINISTACK := $(TOOLS)/ministack@1.5.33
 CDK       := $(TOOLS)/aws-cdk@2.1148.1
 CFNLINT   := $(TOOLS)/cfn-lint@1.58.0
 
-# what only generated programs call: the definitions of agents, and where such a program begins
-REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$
+# what only generated programs call: the definitions of agents, and where such a program begins; and examples that are not run
+REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$|/example_test\.go:.*: Example
 
 .PHONY: help
 help: ## list the targets
