@@ -258,12 +258,11 @@ func (x *exchange) limitRead() {
 
 // durable returns a context for work that must not stop half-way when the client goes away. It ends when the host does.
 func (x *exchange) durable() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), time.Minute)
+	ctx := context.WithoutCancel(x.r.Context())
 	if end, ok := x.r.Context().Deadline(); ok {
-		cancel()
-		return context.WithDeadline(context.WithoutCancel(x.r.Context()), end)
+		return context.WithDeadline(ctx, end)
 	}
-	return ctx, cancel
+	return context.WithTimeout(ctx, time.Minute)
 }
 
 // base returns the address of the host as the client knows it.

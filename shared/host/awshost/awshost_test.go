@@ -181,8 +181,12 @@ func TestAgentThatCannotRun(t *testing.T) {
 		}
 		ann := c.client(&wire{cloud: c})
 		id, _ := ann.start("hello")
-		if text := fmt.Sprint(ann.ended(id, 1)); !contains(text, "turn.failed", why) {
+		events := ann.ended(id, 1)
+		if text := fmt.Sprint(events); !contains(text, "turn.failed", why) {
 			t.Errorf("%s: %s", model, text)
+		}
+		if _, err := c.machine.Wait(t.Context(), turnOf(events)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -268,9 +272,9 @@ func TestGivenUpButAlive(t *testing.T) {
 // not stop turns.
 func TestReplacedKey(t *testing.T) {
 	t.Parallel()
-	var asked []string
+	asked := make(chan string, 10)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Header.Get("Authorization"))
+		asked <- r.Header.Get("Authorization")
 		http.Error(w, `{"error":{"message":"no","type":"invalid_request_error"}}`, http.StatusBadRequest)
 	}))
 	t.Cleanup(provider.Close)
@@ -281,15 +285,21 @@ func TestReplacedKey(t *testing.T) {
 	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
 		return step(ctx, worker, in)
 	}
-	for _, secret := range []string{`{"bearer:ann":"ann-secret","OPENAI_API_KEY":"old"}`, `{"bearer:ann":"ann-secret","OPENAI_API_KEY":"new"}`, `{"broken`} {
-		c.secret = secret
+	for _, tc := range []struct{ secret, want string }{
+		{`{"bearer:ann":"ann-secret","OPENAI_API_KEY":"old"}`, "Bearer old"},
+		{`{"bearer:ann":"ann-secret","OPENAI_API_KEY":"new"}`, "Bearer new"},
+		{`{"broken`, "Bearer new"},
+	} {
+		c.secret = tc.secret
 		now.by += 6 * time.Minute
 		ann := c.client(&wire{cloud: c, secrets: `{"bearer:ann":"ann-secret"}`})
 		id, _ := ann.start("hello")
-		ann.ended(id, 1)
-	}
-	if d := cmp.Diff([]string{"Bearer old", "Bearer new", "Bearer new"}, asked); d != "" {
-		t.Error(d)
+		if _, err := c.machine.Wait(t.Context(), turnOf(ann.ended(id, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-asked; got != tc.want {
+			t.Errorf("the provider got %q, want %q", got, tc.want)
+		}
 	}
 }
 
