@@ -21,16 +21,20 @@ import (
 func TestAWSOwnRepository(t *testing.T) {
 	loop := awsloop.Start(t, map[string]string{"AWS_LAMBDA_LOG_GROUP_NAME": "/bdk/my-agent"})
 	command, dir := build(t), filepath.Join(t.TempDir(), "my-agent")
-	bdk := func(args ...string) string {
+	run := func(dir, program string, args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), command, args...)
-		cmd.Dir = filepath.Dir(dir) // not the repository
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir = dir
 		cmd.Env = append(loop.Env(), "PATH="+loop.CDK()+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("bdk %s: %v\n%s", strings.Join(args, " "), err, out)
+			t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, out)
 		}
 		return string(out)
+	}
+	bdk := func(args ...string) string {
+		t.Helper()
+		return run(filepath.Dir(dir), command, args...) // not in the repository
 	}
 	bdk("init", "my-agent", "--module", "example.com/my-agent")
 	made := bdk("deploy", "my-agent", "--arch", runtime.GOARCH)
@@ -62,6 +66,11 @@ func TestAWSOwnRepository(t *testing.T) {
 			t.Fatalf("the log does not tell of the turns and the approval:\n%s", log)
 		}
 		log = bdk("logs", "--agent", "my-agent")
+	}
+	run(dir, filepath.Join(loop.CDK(), "cdk"), "deploy", "--require-approval", "never", "--no-notices", "-c", "arch="+runtime.GOARCH)
+	reply = bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--message", "Review pull request 42")
+	if !strings.Contains(reply, "inspect_pr") {
+		t.Errorf("what cdk deploy has deployed called no tool:\n%s", reply)
 	}
 	kept := bdk("deploy", "my-agent", "--destroy", "--yes")
 	if n := strings.Count(kept, "AWS::DynamoDB::Table "); n != 3 || !strings.Contains(kept, "AWS::S3::Bucket ") {
