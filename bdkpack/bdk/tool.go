@@ -44,7 +44,7 @@ type ToolSpec struct {
 	// OutputSchema is a JSON Schema that describes the result to clients; results are not checked against it.
 	OutputSchema json.RawMessage
 
-	// Timeout bounds one call. Default: 10 minutes.
+	// Timeout bounds one call. Default: 10 minutes. On AWS no call may take more than 14.
 	Timeout time.Duration
 }
 
