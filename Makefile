@@ -69,8 +69,9 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	  target=$${target#func } package=./$$(dirname "$$file"); \
 	  echo "$$package $$target"; \
 	  for try in 1 2 3; do \
-	    go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package" </dev/null | tee "$$out" && break; \
-	    [ $$try -lt 3 ] && grep -qE '$(timeup)' "$$out" && ! grep -q 'Failing input' "$$out" || exit 1; \
+	    go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package" </dev/null >"$$out" 2>&1 && { tail -n 1 "$$out"; break; }; \
+	    [ $$try -lt 3 ] && grep -qE '$(timeup)' "$$out" && ! grep -q 'Failing input' "$$out" || { cat "$$out"; exit 1; }; \
+	    echo "the time was up in the middle of an input: again"; \
 	  done || exit 1; \
 	done
 
