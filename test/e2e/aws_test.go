@@ -61,7 +61,7 @@ func deployWorkshop(t *testing.T) deployed {
 	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	return deployed{
-		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true}),
+		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true, LateLogs: true}),
 		loop:   loop, stack: stack, notes: filepath.Join(notes, "notes"), machine: sfn.NewFromConfig(loop.Config()),
 	}
 }

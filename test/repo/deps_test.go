@@ -62,7 +62,7 @@ var rules = []rule{
 		deny:   aws,
 	},
 	{
-		why:    "authoring and packing work without AWS; only the command reads the log of a deployment",
+		why:    "authoring and packing work without AWS; only the command works with a deployment",
 		in:     []string{module + "/bdkpack/..."},
 		except: []string{module + "/bdkpack/cli/...", module + "/bdkpack/cmd/bdk"},
 		deny:   aws,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -41,6 +42,10 @@ func logs(t *testing.T, target Target) {
 	ann := target.Ann(t)
 	ann.Start("fail").Completed()
 	a := ann.Do("GET", "/v1/logs?after=0", "")
+	for deadline := time.Now().Add(30 * time.Second); target.LateLogs && !strings.Contains(a.Raw, "the pipe burst") && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+		a = ann.Do("GET", "/v1/logs?after=0", "")
+	}
 	next, ok := a.Field("next").(float64)
 	if a.Status != 200 || !ok || !strings.Contains(a.Raw, "the pipe burst") {
 		t.Errorf("got %d %.500s", a.Status, a.Raw)

@@ -23,6 +23,9 @@ type Target struct {
 
 	// Texts says that a body is text by the time the agent gets it: what is no UTF-8 has been replaced on the way.
 	Texts bool
+
+	// LateLogs says that what was logged may be shown some seconds later.
+	LateLogs bool
 }
 
 // Run runs every case against the target. The cases run at the same time, each with sessions of its own.
