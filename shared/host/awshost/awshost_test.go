@@ -245,10 +245,7 @@ func TestGivenUpButAlive(t *testing.T) {
 			}
 		})
 		go func() {
-			out, err := h.Step(handBack, in.Ref)
-			if err == nil && out == turn.Done {
-				err = errors.New("the call that nobody waits for ended the turn")
-			}
+			_, err := h.Step(handBack, in.Ref) // done, if it finds that the other call has ended the turn meanwhile
 			alive <- err
 		}()
 		return sfnturn.StepOutput{}, &sfntest.Fault{Name: "Lambda.SdkClientException", Cause: "connection reset"}
