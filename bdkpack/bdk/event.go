@@ -32,6 +32,7 @@ const (
 	EventArtifactTagged     = event.TypeArtifactTagged     // ArtifactTagged
 	EventStepRestarted      = event.TypeStepRestarted      // StepRestarted
 	EventContextCompacted   = event.TypeContextCompacted   // ContextCompacted
+	EventResultRejected     = event.TypeResultRejected     // ResultRejected
 	EventTurnCompleted      = event.TypeTurnCompleted      // TurnCompleted
 	EventTurnFailed         = event.TypeTurnFailed         // TurnFailed
 	EventSessionWaiting     = event.TypeSessionWaiting     // SessionWaiting
@@ -77,6 +78,8 @@ type (
 	StepRestarted = event.StepRestarted
 	// ContextCompacted says that older messages were replaced by a summary.
 	ContextCompacted = event.ContextCompacted
+	// ResultRejected says that the final text does not match the agent's result schema.
+	ResultRejected = event.ResultRejected
 	// TurnCompleted ends a turn well.
 	TurnCompleted = event.TurnCompleted
 	// Usage counts the tokens of a model step or of a turn.

@@ -7,6 +7,25 @@ type Project struct {
 	Agent        Agent        // as defined in agent.go; the zero Agent if there is none
 	Instructions Instructions // Agent.Instructions wins if it is set
 	Tools        []NamedTool  // in name order
+	Skills       []NamedSkill // in name order
+	Subagents    []Subagent   // in name order
+	Seed         string       // the folder with the first files of each session, relative to the agent's folder; "" for none
+}
+
+// NamedSkill is a skill and the name its path gave it.
+type NamedSkill struct {
+	Name   string // as the model sees it
+	Source string // the file it is defined in, relative to the agent's folder
+	Dir    string // the folder whose files belong to it, relative to the agent's folder; "" if Skill.Files has them all
+	Skill  Skill  // its definition
+}
+
+// Subagent is a specialist that the model can delegate to. It has the tools and files of its parent.
+type Subagent struct {
+	Name         string // as the model sees it
+	Source       string // the file it is defined in, relative to the agent's folder
+	Agent        Agent  // Description, Model, Fallbacks and Instructions are used; limits and tools are the parent's
+	Instructions Instructions
 }
 
 // NamedTool is a tool and the name its path gave it.

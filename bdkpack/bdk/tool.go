@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -23,6 +24,8 @@ type Tool struct {
 	check func(json.RawMessage) error
 	run   func(context.Context, *Call, json.RawMessage) (any, error)
 	err   error
+
+	script string // of an agent tool; "" for a server tool
 }
 
 // ToolSpec says what a tool is. Only Description is required.
@@ -43,6 +46,30 @@ type ToolSpec struct {
 
 	// OutputSchema is a JSON Schema that describes the result to clients; results are not checked against it.
 	OutputSchema json.RawMessage
+
+	// NeedsApproval says which calls wait for a person's approval before they run. Default: none.
+	NeedsApproval Approval
+
+	// Approvers are the principals who may decide about a call, such as bearer:ops. [SessionOwner] stands for the owner of the
+	// session, [Anybody] for every caller that the host admits. Default: SessionOwner alone.
+	Approvers []string
+
+	// ApprovalTimeout is how long a call waits for a decision; then it is denied as expired. Default, and at most on AWS: 7 days.
+	ApprovalTimeout time.Duration
+
+	// DryRunResult makes the answer to a write in a dry-run session. Default: the text "Operation acknowledged."
+	DryRunResult DryRun
+
+	// TimeArgs are properties of the input that bound time. In a session that is frozen at an instant each must be there, as an
+	// absolute RFC 3339 time with a zone, no later than the instant. Default: none.
+	TimeArgs []string
+
+	// MaxParallel bounds the calls of this tool that a process runs at once; others wait. Default: no bound.
+	MaxParallel int
+
+	// Idempotent says that the tool passes Call.ID on as an idempotency key to what it changes, which honours it for the life of a
+	// turn. A write that was cut off is then made again with the same id, instead of being reported as unknown. Default: false.
+	Idempotent bool
 
 	// Timeout bounds one call. Default: 10 minutes. On AWS no call may take more than 14.
 	Timeout time.Duration
@@ -87,6 +114,101 @@ func EffectOf[In any](of func(In) EffectKind) Effect {
 		}
 		return of(in)
 	})
+}
+
+// Approval says which calls need a person's approval. It is [Always], or the answer of [ApproveWhen].
+type Approval interface {
+	// needed reports whether a call with this input, which has been validated, needs one.
+	needed(input json.RawMessage) bool
+}
+
+type approvalFunc func(json.RawMessage) bool
+
+func (f approvalFunc) needed(input json.RawMessage) bool { return f(input) }
+
+// ApprovalKind is a constant Approval.
+type ApprovalKind string
+
+// Always is the Approval that every call needs.
+const Always ApprovalKind = "always"
+
+func (ApprovalKind) needed(json.RawMessage) bool { return true }
+
+// ApproveWhen returns an Approval that depends on the input of the call. Input that does not fit In, and a panic of the
+// function, count as needed. The function is called concurrently.
+func ApproveWhen[In any](needed func(In) bool) Approval {
+	return approvalFunc(func(input json.RawMessage) (yes bool) {
+		yes = true
+		defer func() { _ = recover() }()
+		var in In
+		if json.Unmarshal(input, &in) == nil {
+			yes = needed(in)
+		}
+		return yes
+	})
+}
+
+// Who may decide about approvals, besides principals by name.
+const (
+	SessionOwner = "owner"
+	Anybody      = "*"
+)
+
+// DryRun makes the answers to writes in dry-run sessions, see [DryRunOf].
+type DryRun interface {
+	answer(input json.RawMessage) (any, error)
+}
+
+type dryRunFunc func(json.RawMessage) (any, error)
+
+func (f dryRunFunc) answer(input json.RawMessage) (any, error) { return f(input) }
+
+// DryRunOf returns a DryRun that answers with what the function returns, as a tool's function does. It is called concurrently.
+func DryRunOf[In, Out any](answer func(In) Out) DryRun {
+	return dryRunFunc(func(input json.RawMessage) (any, error) {
+		var in In
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, inputError(err)
+		}
+		return answer(in), nil
+	})
+}
+
+// Output is a result in parts, for tools that return more than text or one JSON value:
+//
+//	return bdk.Output{Content: []bdk.Content{{Text: "a chart"}, {Data: png, MIMEType: "image/png"}}}, nil
+type Output struct {
+	Content    []Content `json:"content"`
+	Structured any       `json:"structuredContent,omitempty"` // for clients that ask for the OutputSchema
+	IsError    bool      `json:"isError,omitempty"`           // the model reads the content as that of a call that went wrong
+}
+
+// Content is one part of an Output: text, or data of some type.
+type Content struct {
+	Text     string
+	Data     []byte
+	MIMEType string // of Data
+}
+
+// DefineScript returns an agent tool: a script that runs beside the session's files, where the host runs scripts. It is given the
+// input, which is validated as that of [DefineTool] is, as JSON on its standard input, and what it prints is the result; an
+// exit code other than 0 makes it an error. The first line names the interpreter: #!/usr/bin/env bash, or python3.
+//
+// The environment is clean and the network may be out of reach. The working directory is the session's workspace.
+func DefineScript[In any](spec ToolSpec, script string) Tool {
+	input, read, err := readerOf[In](spec.InputSchema)
+	t := Tool{spec: spec, input: input, script: script, err: errors.Join(err, spec.check())}
+	if !strings.HasPrefix(script, "#!/") {
+		t.err = errors.Join(t.err, errors.New("the script does not begin with #!/ and its interpreter, such as #!/usr/bin/env bash"))
+	}
+	t.check = func(input json.RawMessage) error {
+		_, err := read(input, true)
+		return err
+	}
+	t.run = func(context.Context, *Call, json.RawMessage) (any, error) {
+		return nil, errors.New("a script runs beside the session's files only")
+	}
+	return t
 }
 
 // DefineTool returns a tool that runs the given function, which is called concurrently.
@@ -184,13 +306,17 @@ func (s ToolSpec) check() error {
 	return errors.Join(errs...)
 }
 
-// Spec returns what the tool was defined with, with Effect and Timeout set to their defaults if they were not given.
+// Spec returns what the tool was defined with, with Effect, Timeout, ApprovalTimeout and Approvers set to their defaults if they were not given.
 func (t Tool) Spec() ToolSpec {
 	s := t.spec
 	if s.Effect == nil {
 		s.Effect = Write
 	}
 	s.Timeout = or(s.Timeout, 10*time.Minute)
+	s.ApprovalTimeout = or(s.ApprovalTimeout, 7*24*time.Hour)
+	if len(s.Approvers) == 0 {
+		s.Approvers = []string{SessionOwner}
+	}
 	return s
 }
 
@@ -226,6 +352,23 @@ func (t Tool) EffectOf(input json.RawMessage) EffectKind {
 	return Write
 }
 
+// Script returns the script of an agent tool, "" for a server tool.
+func (t Tool) Script() string { return t.script }
+
+// NeedsApproval reports whether a call with this input, which CheckInput has accepted, waits for approval.
+func (t Tool) NeedsApproval(input json.RawMessage) bool {
+	return t.spec.NeedsApproval != nil && t.spec.NeedsApproval.needed(input)
+}
+
+// DryRunAnswer returns what a dry-run session answers to a write with this input, which CheckInput has accepted. A panic of the
+// author's function is not caught.
+func (t Tool) DryRunAnswer(input json.RawMessage) (any, error) {
+	if t.spec.DryRunResult == nil {
+		return "Operation acknowledged.", nil
+	}
+	return t.spec.DryRunResult.answer(input)
+}
+
 // Run runs the tool with an input that CheckInput has accepted. The result is what the function returned; a panic of the
 // function is not caught. A nil call stands for the zero Call.
 func (t Tool) Run(ctx context.Context, call *Call, input json.RawMessage) (any, error) {
@@ -244,6 +387,30 @@ type Call struct {
 	Session   SessionInfo  // who asks
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
 	Logger    *slog.Logger // set by the host; tools call Log
+	Workspace Workspace    // the files of the session; nil in the zero Call
+}
+
+// Workspace is the files of a session. What a call changes is kept with its result. Names are relative paths with slashes;
+// those that lead out of the workspace, through whatever trick, are refused. It is safe for concurrent use.
+type Workspace interface {
+	// Dir returns a directory of this machine with the files. It is the session's own and goes away after the turn; what the call
+	// changes in it is kept too. Reading single files does not need it and is faster without.
+	Dir(ctx context.Context) (string, error)
+	// Files returns all files, in the order of their paths.
+	Files(ctx context.Context) ([]File, error)
+	// ReadFile returns the content of a file. The error is an fs.ErrNotExist if there is none.
+	ReadFile(ctx context.Context, name string) ([]byte, error)
+	// WriteFile creates or replaces a file, and the folders it is in. Of the mode only the permission to execute is kept.
+	WriteFile(ctx context.Context, name string, data []byte, mode fs.FileMode) error
+	// Remove removes a file. The error is an fs.ErrNotExist if there is none.
+	Remove(ctx context.Context, name string) error
+}
+
+// File is a file of a Workspace.
+type File struct {
+	Path string // relative, with slashes
+	Size int64  // bytes
+	Exec bool   // may be executed
 }
 
 // Log returns a logger whose records carry the ids of the call. That of a zero Call discards them.

@@ -23,30 +23,38 @@ const (
 	TurnMismatch     Code = "turn_mismatch"   // the turn named by the caller is not the active one
 	KeyReused        Code = "idempotency_key" // an idempotency key came again with another body
 	Conflict         Code = "conflict"        // somebody else changed the resource meanwhile: read it again
-	Unavailable      Code = "unavailable"     // the host cannot take the request now: retry later
-	Internal         Code = "internal"        // a fault of the host: the log knows more
+	UnknownTool      Code = "unknown_tool"    // no tool of that name can be called
+	NotCallable      Code = "tool_not_callable"
+	BadToolInput     Code = "invalid_tool_input" // the input does not match the tool's schema: the tool was not run
+	BadToken         Code = "invalid_continuation_token"
+	NoSession        Code = "session_not_found"     // the session that a tool call names does not exist
+	SessionBusy      Code = "session_busy"          // a turn runs: a call that writes has to wait for its end
+	Decided          Code = "already_decided"       // an approval was resolved otherwise, or is too late
+	NoWorkspace      Code = "workspace_unavailable" // the session's files cannot be had: the call was not made
+	Unavailable      Code = "unavailable"           // the host cannot take the request now: retry later
+	Internal         Code = "internal"              // a fault of the host: the log knows more
 )
 
 // Status returns the HTTP status of c, 500 for a code that is not in the list.
 func (c Code) Status() int {
 	switch c {
-	case InvalidRequest:
+	case InvalidRequest, NotCallable, BadToolInput, BadToken:
 		return 400
 	case Unauthenticated:
 		return 401
 	case Forbidden:
 		return 403
-	case NotFound:
+	case NotFound, UnknownTool, NoSession:
 		return 404
 	case MethodNotAllowed:
 		return 405
-	case StaleToken, SessionClosed, TurnMismatch, KeyReused, Conflict:
+	case StaleToken, SessionClosed, TurnMismatch, KeyReused, Conflict, SessionBusy, Decided:
 		return 409
 	case PayloadTooLarge:
 		return 413
 	case Unavailable:
 		return 503
-	case Internal:
+	case Internal, NoWorkspace:
 		return 500
 	}
 	return 500

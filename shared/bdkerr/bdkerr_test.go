@@ -32,6 +32,15 @@ func TestCodesAndStatusesStay(t *testing.T) {
 		"conflict":           409,
 		"unavailable":        503,
 		"internal":           500,
+
+		"unknown_tool":               404,
+		"tool_not_callable":          400,
+		"invalid_tool_input":         400,
+		"invalid_continuation_token": 400,
+		"session_not_found":          404,
+		"session_busy":               409,
+		"already_decided":            409,
+		"workspace_unavailable":      500,
 	}
 	got := map[string]int{}
 	for _, code := range declared(t) {

@@ -67,7 +67,9 @@ func (t *transcript) foldTurn(e event.Event) error {
 	case event.TypeReasoningAppended:
 		p.Begun = true
 	case event.TypeReasoningCompleted:
-		return with(e, func(d event.ReasoningCompleted) { p.Reasoning = append(p.Reasoning, model.Reasoning(d)) })
+		return with(e, func(d event.ReasoningCompleted) {
+			p.Reasoning = append(p.Reasoning, model.Reasoning{Text: d.Text, Signature: d.Signature, Model: d.Model})
+		})
 	case event.TypeMessageAppended:
 		return with(e, func(d event.MessageAppended) { p.Begun, p.Partial = true, p.Partial+d.Text })
 	case event.TypeMessageCompleted:

@@ -24,6 +24,7 @@ const (
 	TypeArtifactTagged     Type = "artifact.tagged"
 	TypeStepRestarted      Type = "step.restarted"
 	TypeContextCompacted   Type = "context.compacted"
+	TypeResultRejected     Type = "result.rejected"
 	TypeTurnCompleted      Type = "turn.completed"
 	TypeTurnFailed         Type = "turn.failed"
 	TypeSessionWaiting     Type = "session.waiting"
@@ -37,7 +38,7 @@ func Types() []Type {
 		TypeSessionStarted, TypeMessageReceived, TypeTurnStarted, TypeReasoningAppended, TypeReasoningCompleted,
 		TypeMessageAppended, TypeMessageCompleted, TypeActionsRequested, TypeApprovalRequested, TypeApprovalResolved,
 		TypeActionResult, TypeSkillLoaded, TypeSubagentCalled, TypeSubagentCompleted, TypeArtifactTagged, TypeStepRestarted,
-		TypeContextCompacted, TypeTurnCompleted, TypeTurnFailed, TypeSessionWaiting, TypeSessionCompleted, TypeSessionFailed,
+		TypeContextCompacted, TypeResultRejected, TypeTurnCompleted, TypeTurnFailed, TypeSessionWaiting, TypeSessionCompleted, TypeSessionFailed,
 	}
 }
 
@@ -64,7 +65,8 @@ type TurnStarted struct {
 
 // ReasoningAppended is a delta of the model's reasoning.
 type ReasoningAppended struct {
-	Text string `json:"text"`
+	Text         string `json:"text"`
+	ParentCallID string `json:"parentCallId,omitempty"`
 }
 
 // ReasoningCompleted ends a block of reasoning with its whole text.
@@ -72,6 +74,8 @@ type ReasoningCompleted struct {
 	Text      string `json:"text"`
 	Signature string `json:"signature,omitempty"` // opaque; goes back to the provider that signed it
 	Model     string `json:"model,omitempty"`     // who signed, provider:name
+
+	ParentCallID string `json:"parentCallId,omitempty"`
 }
 
 // MessageAppended is a delta of the reply.
@@ -109,6 +113,8 @@ type ApprovalRequested struct {
 	ToolName  string          `json:"toolName"`
 	Args      json.RawMessage `json:"args"`
 	ExpiresAt time.Time       `json:"expiresAt"`
+
+	ParentCallID string `json:"parentCallId,omitempty"`
 }
 
 // ApprovalResolved records what became of an approval.
@@ -121,13 +127,16 @@ type ApprovalResolved struct {
 
 // ActionResult is the outcome of a call.
 type ActionResult struct {
-	CallID       string          `json:"callId"`
-	ToolName     string          `json:"toolName"`
-	Output       json.RawMessage `json:"output,omitempty"` // a JSON string for text, any JSON otherwise
-	IsError      bool            `json:"isError"`
-	Stubbed      bool            `json:"stubbed,omitempty"`  // a dry-run session answered a write without running it
-	Rejected     bool            `json:"rejected,omitempty"` // denied or expired
-	ParentCallID string          `json:"parentCallId,omitempty"`
+	CallID   string          `json:"callId"`
+	ToolName string          `json:"toolName"`
+	Output   json.RawMessage `json:"output,omitempty"` // a JSON string for text, any JSON otherwise
+	IsError  bool            `json:"isError"`
+	Stubbed  bool            `json:"stubbed,omitempty"`  // a dry-run session answered a write without running it
+	Rejected bool            `json:"rejected,omitempty"` // denied or expired
+
+	// Workspace is the blob with the list of the session's files after the call, if the call changed any.
+	Workspace    string `json:"workspace,omitempty"`
+	ParentCallID string `json:"parentCallId,omitempty"`
 }
 
 // SkillLoaded says that the model opened a skill.
@@ -162,6 +171,13 @@ type ArtifactTagged struct {
 type StepRestarted struct {
 	Step   int    `json:"step"` // 1 for the first model call of the turn
 	Reason string `json:"reason"`
+
+	ParentCallID string `json:"parentCallId,omitempty"`
+}
+
+// ResultRejected says that the final text does not match the agent's result schema. The model is told and asked once more.
+type ResultRejected struct {
+	Reason string `json:"reason"`
 }
 
 // ContextCompacted says that older messages were replaced by a summary.
@@ -172,7 +188,16 @@ type ContextCompacted struct {
 	Kept         int    `json:"kept"`              // how many of the newest messages stayed as they were
 	Usage        *Usage `json:"usage,omitempty"`   // what the summary cost
 	UsageOf      string `json:"usageOf,omitempty"` // the model that wrote it, provider:name
+	ParentCallID string `json:"parentCallId,omitempty"`
 }
+
+// The decisions about an approval.
+const (
+	Approve   = "approve"
+	Deny      = "deny"
+	Expired   = "expired"   // nobody decided in time
+	Cancelled = "cancelled" // the turn was stopped before
+)
 
 // Usage counts the tokens of a model step or of a turn.
 type Usage struct {
@@ -271,6 +296,9 @@ func (StepRestarted) Type() Type { return TypeStepRestarted }
 
 // Type implements [Data].
 func (ContextCompacted) Type() Type { return TypeContextCompacted }
+
+// Type implements [Data].
+func (ResultRejected) Type() Type { return TypeResultRejected }
 
 // Type implements [Data].
 func (TurnCompleted) Type() Type { return TypeTurnCompleted }

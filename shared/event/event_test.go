@@ -67,6 +67,7 @@ func trips() []trip {
 		of(event.StepRestarted{Step: 2, Reason: "cut"}, `{"step":2,"reason":"cut"}`),
 		of(event.ContextCompacted{BeforeTokens: 9, AfterTokens: 3, Summary: "s", Kept: 2, Usage: usage, UsageOf: "p:m"},
 			`{"beforeTokens":9,"afterTokens":3,"summary":"s","kept":2,"usage":`+usageWire+`,"usageOf":"p:m"}`),
+		of(event.ResultRejected{Reason: "r"}, `{"reason":"r"}`),
 		of(event.TurnCompleted{Result: "r", Usage: usage, Cost: &event.Cost{TotalUSD: 0.25, Model: "p:m"}},
 			`{"result":"r","usage":`+usageWire+`,"cost":{"totalUsd":0.25,"model":"p:m"}}`),
 		of(event.TurnFailed{Message: "m", Status: event.StatusCancelled}, `{"message":"m","status":"cancelled"}`),
