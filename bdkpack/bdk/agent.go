@@ -2,6 +2,8 @@ package bdk
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/schema"
@@ -122,10 +124,17 @@ func (r ResultSchema) Check(text string) error {
 	if r.schema == nil {
 		return r.err
 	}
-	if err := schema.Object([]byte(text)); err != nil {
-		return err
+	err := schema.Object([]byte(text))
+	if err == nil {
+		err = r.schema.Validate(json.RawMessage(text))
 	}
-	return r.schema.Validate(json.RawMessage(text))
+	if err == nil {
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(err.Error(), "the input "); ok {
+		return errors.New("the text " + rest)
+	}
+	return err
 }
 
 // Skill is a procedure that the model loads when a task calls for it. It is advertised by its description:

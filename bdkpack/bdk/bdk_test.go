@@ -41,7 +41,7 @@ func TestEveryEventTypeCanBeNamed(t *testing.T) {
 		bdk.EventSessionStarted, bdk.EventMessageReceived, bdk.EventTurnStarted, bdk.EventReasoningAppended, bdk.EventReasoningCompleted,
 		bdk.EventMessageAppended, bdk.EventMessageCompleted, bdk.EventActionsRequested, bdk.EventApprovalRequested, bdk.EventApprovalResolved,
 		bdk.EventActionResult, bdk.EventSkillLoaded, bdk.EventSubagentCalled, bdk.EventSubagentCompleted, bdk.EventArtifactTagged,
-		bdk.EventStepRestarted, bdk.EventContextCompacted, bdk.EventTurnCompleted, bdk.EventTurnFailed, bdk.EventSessionWaiting,
+		bdk.EventStepRestarted, bdk.EventContextCompacted, bdk.EventResultRejected, bdk.EventTurnCompleted, bdk.EventTurnFailed, bdk.EventSessionWaiting,
 		bdk.EventSessionCompleted, bdk.EventSessionFailed,
 	}
 	if diff := cmp.Diff(event.Types(), got); diff != "" {
@@ -65,6 +65,7 @@ func TestEveryEventTypeCanBeNamed(t *testing.T) {
 		bdk.ArtifactTagged{},
 		bdk.StepRestarted{},
 		bdk.ContextCompacted{},
+		bdk.ResultRejected{},
 		bdk.TurnCompleted{},
 		bdk.TurnFailed{},
 		bdk.SessionWaiting{},

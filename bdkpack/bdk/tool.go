@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/schema"
@@ -47,28 +49,34 @@ type ToolSpec struct {
 	// OutputSchema is a JSON Schema that describes the result to clients; results are not checked against it.
 	OutputSchema json.RawMessage
 
-	// NeedsApproval says which calls wait for a person's approval before they run. Default: none.
+	// NeedsApproval says which calls wait for a person's approval before they run. A call that is refused, or that a dry-run
+	// session answers, does not wait. Default: none.
 	NeedsApproval Approval
 
 	// Approvers are the principals who may decide about a call, such as bearer:ops. [SessionOwner] stands for the owner of the
-	// session, [Anybody] for every caller that the host admits. Default: SessionOwner alone.
+	// session, [Anybody] for every caller that the host admits. Whoever decides, the call runs for the owner of the session.
+	// Default: SessionOwner alone.
 	Approvers []string
 
 	// ApprovalTimeout is how long a call waits for a decision; then it is denied as expired. Default, and at most on AWS: 7 days.
+	// On one machine it may be longer.
 	ApprovalTimeout time.Duration
 
 	// DryRunResult makes the answer to a write in a dry-run session. Default: the text "Operation acknowledged."
 	DryRunResult DryRun
 
 	// TimeArgs are properties of the input that bound time. In a session that is frozen at an instant each must be there, as an
-	// absolute RFC 3339 time with a zone, no later than the instant. Default: none.
+	// absolute RFC 3339 time with a zone, no later than the instant. Other sessions do not check them. A name that the input
+	// schema does not have keeps frozen sessions from being started. Default: none.
 	TimeArgs []string
 
-	// MaxParallel bounds the calls of this tool that a process runs at once; others wait. Default: no bound.
+	// MaxParallel bounds the calls of this tool that a process runs at once, in all sessions together; others wait, which does
+	// not count as their time. A function that goes on after its time is over counts until it returns. Default: no bound.
 	MaxParallel int
 
 	// Idempotent says that the tool passes Call.ID on as an idempotency key to what it changes, which honours it for the life of a
-	// turn. A write that was cut off is then made again with the same id, instead of being reported as unknown. Default: false.
+	// turn. A write that was cut off is then made again with the same id, twice at most, instead of being reported as unknown.
+	// Default: false.
 	Idempotent bool
 
 	// Timeout bounds one call. Default: 10 minutes. On AWS no call may take more than 14.
@@ -108,8 +116,8 @@ func EffectOf[In any](of func(In) EffectKind) Effect {
 				kind = Write
 			}
 		}()
-		var in In
-		if json.Unmarshal(input, &in) != nil {
+		in, err := read[In](input)
+		if err != nil {
 			return Write
 		}
 		return of(in)
@@ -140,8 +148,7 @@ func ApproveWhen[In any](needed func(In) bool) Approval {
 	return approvalFunc(func(input json.RawMessage) (yes bool) {
 		yes = true
 		defer func() { _ = recover() }()
-		var in In
-		if json.Unmarshal(input, &in) == nil {
+		if in, err := read[In](input); err == nil {
 			yes = needed(in)
 		}
 		return yes
@@ -154,8 +161,9 @@ const (
 	Anybody      = "*"
 )
 
-// DryRun makes the answers to writes in dry-run sessions, see [DryRunOf].
+// DryRun makes the answers to writes in dry-run sessions. It is the answer of [DryRunOf].
 type DryRun interface {
+	// answer returns the answer to a call with this input, which has been validated.
 	answer(input json.RawMessage) (any, error)
 }
 
@@ -163,52 +171,48 @@ type dryRunFunc func(json.RawMessage) (any, error)
 
 func (f dryRunFunc) answer(input json.RawMessage) (any, error) { return f(input) }
 
-// DryRunOf returns a DryRun that answers with what the function returns, as a tool's function does. It is called concurrently.
+// DryRunOf returns a DryRun that answers with what the function returns, as a tool's function does. The function must change
+// nothing. If it panics the model reads an error; the tool is not run then either. It is called concurrently.
 func DryRunOf[In, Out any](answer func(In) Out) DryRun {
 	return dryRunFunc(func(input json.RawMessage) (any, error) {
-		var in In
-		if err := json.Unmarshal(input, &in); err != nil {
+		in, err := read[In](input)
+		if err != nil {
 			return nil, inputError(err)
 		}
 		return answer(in), nil
 	})
 }
 
-// Output is a result in parts, for tools that return more than text or one JSON value:
-//
-//	return bdk.Output{Content: []bdk.Content{{Text: "a chart"}, {Data: png, MIMEType: "image/png"}}}, nil
-type Output struct {
-	Content    []Content `json:"content"`
-	Structured any       `json:"structuredContent,omitempty"` // for clients that ask for the OutputSchema
-	IsError    bool      `json:"isError,omitempty"`           // the model reads the content as that of a call that went wrong
-}
-
-// Content is one part of an Output: text, or data of some type.
-type Content struct {
-	Text     string
-	Data     []byte
-	MIMEType string // of Data
-}
+// maxScriptTime is the most that hosts give a script.
+const maxScriptTime = 10 * time.Minute
 
 // DefineScript returns an agent tool: a script that runs beside the session's files, where the host runs scripts. It is given the
-// input, which is validated as that of [DefineTool] is, as JSON on its standard input, and what it prints is the result; an
-// exit code other than 0 makes it an error. The first line names the interpreter: #!/usr/bin/env bash, or python3.
+// input, which is validated as that of [DefineTool] is, as the JSON that the model sent, on its standard input. What it prints
+// is the result, a text without the last line end; of more than 256 KiB the head and the tail are kept. With an exit code other
+// than 0 the model reads an error with the code and the ends of what it printed.
 //
-// The environment is clean and the network may be out of reach. The working directory is the session's workspace.
+// The script begins with #!/ and its interpreter, such as #!/usr/bin/env bash or #!/usr/bin/env python3. The environment is
+// clean and the network may be out of reach. The working directory is the session's workspace, where the script is
+// .agents/tools/ and its name. Its Timeout is at most 10 minutes.
 func DefineScript[In any](spec ToolSpec, script string) Tool {
 	input, read, err := readerOf[In](spec.InputSchema)
-	t := Tool{spec: spec, input: input, script: script, err: errors.Join(err, spec.check())}
+	errs := []error{err, spec.check()}
 	if !strings.HasPrefix(script, "#!/") {
-		t.err = errors.Join(t.err, errors.New("the script does not begin with #!/ and its interpreter, such as #!/usr/bin/env bash"))
+		errs = append(errs, errors.New("the script does not begin with #!/ and its interpreter, such as #!/usr/bin/env bash"))
 	}
-	t.check = func(input json.RawMessage) error {
-		_, err := read(input, true)
-		return err
+	if spec.Timeout > maxScriptTime {
+		errs = append(errs, fmt.Errorf("the Timeout is %s: a script has %s at most", spec.Timeout, maxScriptTime))
 	}
-	t.run = func(context.Context, *Call, json.RawMessage) (any, error) {
-		return nil, errors.New("a script runs beside the session's files only")
+	return Tool{
+		spec: spec, input: input, script: script, err: errors.Join(errs...),
+		check: func(input json.RawMessage) error {
+			_, err := read(input, true)
+			return err
+		},
+		run: func(context.Context, *Call, json.RawMessage) (any, error) {
+			return nil, errors.New("a script runs beside the session's files only")
+		},
 	}
-	return t
 }
 
 // DefineTool returns a tool that runs the given function, which is called concurrently.
@@ -221,7 +225,7 @@ func DefineScript[In any](spec ToolSpec, script string) Tool {
 // With In = json.RawMessage, or another type of bytes, the input arrives as the model sent it, a JSON object. The
 // function may keep and change it.
 //
-// A result of type string is shown to the model verbatim; anything else as JSON. An error, or a panic, becomes an error
+// A result of type string is shown to the model verbatim, an [Output] by its parts, and anything else as JSON. An error, or a panic, becomes an error
 // result that the model reads; it ends neither the turn nor the host. What a panic ends in a goroutine that the function
 // starts is the process: recover there.
 //
@@ -257,8 +261,7 @@ func readerOf[In any](given json.RawMessage) (json.RawMessage, func(input json.R
 			given = json.RawMessage(`{"type":"object"}`)
 		}
 		return given, func(input json.RawMessage, _ bool) (in In, err error) {
-			reflect.ValueOf(&in).Elem().SetBytes(bytes.Clone(input))
-			return in, nil
+			return read[In](input)
 		}, inputError(schema.CheckObject(given))
 	}
 	s, err := schema.For[In](given)
@@ -273,6 +276,16 @@ func readerOf[In any](given json.RawMessage) (json.RawMessage, func(input json.R
 		}
 		return schema.Decode[In](s, input)
 	}, nil
+}
+
+// read returns input as an In: the bytes themselves if it is of bytes.
+func read[In any](input json.RawMessage) (in In, err error) {
+	if isBytes(reflect.TypeFor[In]()) {
+		reflect.ValueOf(&in).Elem().SetBytes(bytes.Clone(input))
+		return in, nil
+	}
+	err = json.Unmarshal(input, &in)
+	return in, err
 }
 
 func isBytes(t reflect.Type) bool {
@@ -298,6 +311,10 @@ func (s ToolSpec) check() error {
 	if s.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("the Timeout is %s: leave it out for 10 minutes", s.Timeout))
 	}
+	if s.MaxParallel < 0 {
+		errs = append(errs, fmt.Errorf("MaxParallel is %d: leave it out for no bound", s.MaxParallel))
+	}
+	errs = append(errs, s.checkApproval(), s.checkTimeArgs())
 	if len(s.OutputSchema) > 0 {
 		if err := schema.CheckObject(s.OutputSchema); err != nil {
 			errs = append(errs, fmt.Errorf("the OutputSchema: %w", err))
@@ -306,7 +323,51 @@ func (s ToolSpec) check() error {
 	return errors.Join(errs...)
 }
 
-// Spec returns what the tool was defined with, with Effect, Timeout, ApprovalTimeout and Approvers set to their defaults if they were not given.
+// checkApproval returns what is wrong with who approves which calls.
+func (s ToolSpec) checkApproval() error {
+	var errs []error
+	if kind, ok := s.NeedsApproval.(ApprovalKind); ok && kind != Always {
+		errs = append(errs, fmt.Errorf("NeedsApproval is %q, which is not bdk.Always: leave it out if no call needs approval", kind))
+	}
+	if s.NeedsApproval == nil && (len(s.Approvers) > 0 || s.ApprovalTimeout > 0) {
+		errs = append(errs, errors.New("there are Approvers or an ApprovalTimeout, but no call would wait: set NeedsApproval"))
+	}
+	if s.ApprovalTimeout < 0 {
+		errs = append(errs, fmt.Errorf("the ApprovalTimeout is %s: leave it out for 7 days", s.ApprovalTimeout))
+	}
+	for _, who := range s.Approvers {
+		if !isApprover(who) {
+			errs = append(errs, fmt.Errorf("%q in Approvers is no principal: write bearer:ops or the like, bdk.SessionOwner or bdk.Anybody", who))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isApprover says whether who can be that of anybody: a principal is local, anonymous, or kind:name.
+func isApprover(who string) bool {
+	if who == SessionOwner || who == Anybody || who == "local" || who == "anonymous" {
+		return true
+	}
+	kind, name, found := strings.Cut(who, ":")
+	return found && kind != "" && name != "" && !strings.ContainsFunc(who, unicode.IsSpace)
+}
+
+// checkTimeArgs returns what is wrong with the TimeArgs themselves. Whether the input has them is for who starts sessions that
+// are frozen: others do not need them.
+func (s ToolSpec) checkTimeArgs() error {
+	for i, name := range s.TimeArgs {
+		if name == "" {
+			return errors.New("a name in TimeArgs is empty")
+		}
+		if slices.Contains(s.TimeArgs[:i], name) {
+			return fmt.Errorf("%q is in TimeArgs twice", name)
+		}
+	}
+	return nil
+}
+
+// Spec returns what the tool was defined with, and the defaults of Effect, Approvers, ApprovalTimeout and Timeout if they were
+// not given. Do not change the slices.
 func (t Tool) Spec() ToolSpec {
 	s := t.spec
 	if s.Effect == nil {
@@ -360,8 +421,8 @@ func (t Tool) NeedsApproval(input json.RawMessage) bool {
 	return t.spec.NeedsApproval != nil && t.spec.NeedsApproval.needed(input)
 }
 
-// DryRunAnswer returns what a dry-run session answers to a write with this input, which CheckInput has accepted. A panic of the
-// author's function is not caught.
+// DryRunAnswer returns what a dry-run session answers to a write with this input, which CheckInput has accepted, in the form of a
+// result of [Tool.Run]. A panic of the author's function is not caught.
 func (t Tool) DryRunAnswer(input json.RawMessage) (any, error) {
 	if t.spec.DryRunResult == nil {
 		return "Operation acknowledged.", nil

@@ -68,7 +68,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	if c.models == nil {
 		c.models = []engine.NamedModel{{ID: "scripted:test", Model: play(t, c.script)}}
 	}
-	tools, err := tool.NewSet(c.tools, kv.New(c.storage.claims, kv.Options{}), clock.System{})
+	tools, err := tool.NewSet(c.tools, tool.Options{Claims: kv.New(c.storage.claims, kv.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -29,7 +28,7 @@ import (
 func TestNewRefusesImpossibleLimits(t *testing.T) {
 	t.Parallel()
 	build := func(agent bdk.Agent) error {
-		tools, err := tool.NewSet(nil, kv.New(memkv.New(), kv.Options{}), clock.System{})
+		tools, err := tool.NewSet(nil, tool.Options{Claims: kv.New(memkv.New(), kv.Options{})})
 		if err != nil {
 			t.Fatal(err)
 		}

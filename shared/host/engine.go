@@ -30,7 +30,7 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	if err != nil {
 		return nil, err
 	}
-	tools, err := tool.NewSet(project.Tools, parts.KV, parts.Clock)
+	tools, err := tool.NewSet(project.Tools, tool.Options{Claims: parts.KV, Clock: parts.Clock})
 	if err != nil {
 		return nil, err
 	}

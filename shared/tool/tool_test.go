@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/memkv"
 	"github.com/bdk-lambda/bdk/shared/model"
@@ -49,7 +48,7 @@ func reads(name string, timeout time.Duration, run func(context.Context) (any, e
 
 func newSet(t testing.TB, claims kv.Driver, tools ...bdk.NamedTool) *tool.Set {
 	t.Helper()
-	s, err := tool.NewSet(tools, kv.New(claims, kv.Options{}), clock.System{})
+	s, err := tool.NewSet(tools, tool.Options{Claims: kv.New(claims, kv.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +353,7 @@ func TestNewSetReportsAllMistakes(t *testing.T) {
 	empty := bdk.NamedTool{Name: "empty", Source: "tools/empty.go"}
 	twin := c.tool("add", nil)
 	twin.Source = "tools/twin.go"
-	s, err := tool.NewSet([]bdk.NamedTool{c.tool("add", nil), bad, empty, twin}, kv.New(memkv.New(), kv.Options{}), clock.System{})
+	s, err := tool.NewSet([]bdk.NamedTool{c.tool("add", nil), bad, empty, twin}, tool.Options{Claims: kv.New(memkv.New(), kv.Options{})})
 	if s != nil || err == nil {
 		t.Fatalf("NewSet = %v, %v; want no set and an error", s, err)
 	}

@@ -93,7 +93,7 @@ func (h *Host) engine() (*engine.Engine, error) {
 		Tools: []bdk.NamedTool{{Name: "add", Source: "bot/tools/add.go", Tool: add}},
 	}
 	entries := kv.New(memkv.New(), kv.Options{Clock: h.clock})
-	tools, err := tool.NewSet(project.Tools, entries, h.clock)
+	tools, err := tool.NewSet(project.Tools, tool.Options{Claims: entries, Clock: h.clock})
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func newEngine(t *testing.T, d session.Driver, claims kv.Driver, script string) 
 		return "written", nil
 	})
 	named := []bdk.NamedTool{{Name: "write", Tool: write}}
-	tools, err := tool.NewSet(named, kv.New(claims, kv.Options{}), clock.System{})
+	tools, err := tool.NewSet(named, tool.Options{Claims: kv.New(claims, kv.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}

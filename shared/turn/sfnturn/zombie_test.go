@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -73,7 +72,7 @@ func newAgent(t *testing.T) *agent {
 		a.tool("slow", func() { a.slow.Add(1); time.Sleep(time.Minute) }), // deaf to its context
 		a.tool("quick", func() { a.quick.Add(1) }),
 	}
-	set, err := tool.NewSet(tools, kv.New(memkv.New(), kv.Options{}), clock.System{})
+	set, err := tool.NewSet(tools, tool.Options{Claims: kv.New(memkv.New(), kv.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
