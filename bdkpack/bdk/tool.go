@@ -192,8 +192,8 @@ const maxScriptTime = 10 * time.Minute
 // than 0 the model reads an error with the code and the ends of what it printed.
 //
 // The script begins with #!/ and its interpreter, such as #!/usr/bin/env bash or #!/usr/bin/env python3. The environment is
-// clean and the network may be out of reach. The working directory is the session's workspace, where the script is
-// .agents/tools/ and its name. Its Timeout is at most 10 minutes.
+// clean, but for the id of the call in BDK_CALL_ID, and the network may be out of reach. The working directory is the session's
+// workspace, where the script is .agents/tools/ and its name. Its Timeout is at most 10 minutes.
 func DefineScript[In any](spec ToolSpec, script string) Tool {
 	input, read, err := readerOf[In](spec.InputSchema)
 	errs := []error{err, spec.check()}

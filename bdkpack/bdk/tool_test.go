@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,31 @@ func TestErrSaysWhatIsWrongWithADefinition(t *testing.T) {
 		"output schema":    {define[input](bdk.ToolSpec{OutputSchema: json.RawMessage(`{"type":"string"}`)}), `the OutputSchema: the schema is not of a JSON object`},
 		"odd effect":       {define[input](bdk.ToolSpec{Effect: bdk.EffectKind("reed")}), `the Effect "reed" is neither bdk.Read nor bdk.Write`},
 		"negative timeout": {define[input](bdk.ToolSpec{Timeout: -time.Second}), `the Timeout is -1s: leave it out for 10 minutes`},
+		"negative wait": {
+			define[input](bdk.ToolSpec{NeedsApproval: bdk.Always, ApprovalTimeout: -1}),
+			`the ApprovalTimeout is -1ns: leave it out for 7 days`,
+		},
+		"negative parallel": {define[input](bdk.ToolSpec{MaxParallel: -1}), `MaxParallel is -1: leave it out for no bound`},
+		"odd approval":      {define[input](bdk.ToolSpec{NeedsApproval: bdk.ApprovalKind("never")}), `NeedsApproval is "never", which is not bdk.Always`},
+		"approvers of nothing": {
+			define[input](bdk.ToolSpec{Approvers: []string{"bearer:ops"}}),
+			`there are Approvers or an ApprovalTimeout, but no call would wait: set NeedsApproval`,
+		},
+		"a wait for nothing":  {define[input](bdk.ToolSpec{ApprovalTimeout: time.Hour}), `but no call would wait`},
+		"a month of waiting":  {define[input](bdk.ToolSpec{NeedsApproval: bdk.Always, ApprovalTimeout: 30 * 24 * time.Hour}), ``},
+		"empty time argument": {define[input](bdk.ToolSpec{TimeArgs: []string{"at", ""}}), `a name in TimeArgs is empty`},
+		"time argument twice": {define[input](bdk.ToolSpec{TimeArgs: []string{"at", "n", "at"}}), `"at" is in TimeArgs twice`},
+		"script": {
+			bdk.DefineScript[input](bdk.ToolSpec{Description: "d", Timeout: 10 * time.Minute, NeedsApproval: bdk.Always}, "#!/bin/sh\n"), ``,
+		},
+		"script without interpreter": {bdk.DefineScript[input](spec, "echo a"), `the script does not begin with #!/ and its interpreter`},
+		"no script":                  {bdk.DefineScript[input](spec, ""), `the script does not begin with #!/ and its interpreter`},
+		"script that takes long":     {bdk.DefineScript[input](bdk.ToolSpec{Description: "d", Timeout: 11 * time.Minute}, "#!/bin/sh"), `the Timeout is 11m0s: a script has 10m0s at most`},
+		"all mistakes of a script": {
+			bdk.DefineScript[string](bdk.ToolSpec{}, ""),
+			"the input: the schema is not of a JSON object: use a struct, or a schema with \"type\": \"object\"\n" +
+				"the tool has no Description: tell the model what it does and when to use it\nthe script does not begin with",
+		},
 		"all mistakes at once": {
 			bdk.DefineTool(bdk.ToolSpec{Timeout: -1}, echo[string]),
 			"the input: the schema is not of a JSON object: use a struct, or a schema with \"type\": \"object\"\n" +
@@ -210,6 +236,21 @@ func TestErrSaysWhatIsWrongWithADefinition(t *testing.T) {
 }
 
 type tree struct{ Children []tree }
+
+func TestApproversArePrincipals(t *testing.T) {
+	t.Parallel()
+	for who, ok := range map[string]bool{
+		bdk.SessionOwner: true, bdk.Anybody: true, "local": true, "anonymous": true, "bearer:ops": true, "iam:arn:aws:iam::1:role/x": true,
+		"jwt:https://issuer.example|sub": true, "": false, " ": false, "ops": false, "bearer:": false, ":ops": false, "Owner": false,
+		"bearer:ops ": false, "bearer: ops": false, "bearer:a\n": false,
+	} {
+		tool := define[input](bdk.ToolSpec{NeedsApproval: bdk.Always, Approvers: []string{"bearer:boss", who}})
+		want := fmt.Sprintf("%q in Approvers is no principal: write bearer:ops or the like, bdk.SessionOwner or bdk.Anybody", who)
+		if err := tool.Err(); (err == nil) != ok || err != nil && err.Error() != want {
+			t.Errorf("%q: got %v", who, err)
+		}
+	}
+}
 
 func TestSpecHasTheDocumentedDefaults(t *testing.T) {
 	t.Parallel()
@@ -257,6 +298,102 @@ func TestEffect(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	byName := bdk.ApproveWhen(func(in input) bool {
+		if in.Name == "panic" {
+			panic("no")
+		}
+		return in.Name == "prod"
+	})
+	for name, test := range map[string]struct {
+		approval bdk.Approval
+		input    string
+		want     bool
+	}{
+		"none":                     {nil, `{"name":"a"}`, false},
+		"always":                   {bdk.Always, `{"name":"a"}`, true},
+		"of the input: yes":        {byName, `{"name":"prod"}`, true},
+		"of the input: no":         {byName, `{"name":"dev"}`, false},
+		"of the input: a panic":    {byName, `{"name":"panic"}`, true},
+		"of an input that differs": {byName, `{"name":7}`, true},
+		"no function":              {bdk.ApproveWhen[input](nil), `{"name":"dev"}`, true},
+		"of raw input":             {bdk.ApproveWhen(func(in json.RawMessage) bool { return string(in) != `{"name":"a"}` }), `{"name":"a"}`, false},
+		"of bytes":                 {bdk.ApproveWhen(func(in args) bool { return string(in) != `{"name":"a"}` }), `{"name":"a"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tool := define[input](bdk.ToolSpec{NeedsApproval: test.approval})
+			if got := tool.NeedsApproval(json.RawMessage(test.input)); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDryRunAnswer(t *testing.T) {
+	t.Parallel()
+	type answer struct{ Name string }
+	byName := bdk.DryRunOf(func(in input) answer { return answer{in.Name} })
+	for name, test := range map[string]struct {
+		dryRun bdk.DryRun
+		input  string
+		want   any // nil: an error
+	}{
+		"none":                     {nil, `{"name":"a"}`, "Operation acknowledged."},
+		"of the input":             {byName, `{"name":"a"}`, answer{"a"}},
+		"of an input that differs": {byName, `{"name":7}`, nil},
+		"of raw input":             {bdk.DryRunOf(func(in json.RawMessage) string { return string(in) }), `{"name":"a"}`, `{"name":"a"}`},
+		"of bytes":                 {bdk.DryRunOf(func(in args) string { return string(in) }), `{"name":"a"}`, `{"name":"a"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := define[input](bdk.ToolSpec{DryRunResult: test.dryRun}).DryRunAnswer(json.RawMessage(test.input))
+			if diff := cmp.Diff(test.want, got); diff != "" || (err != nil) != (test.want == nil) {
+				t.Errorf("error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestScriptIsCheckedLikeAnyToolAndRunsInNoProcessOfTheHost(t *testing.T) {
+	t.Parallel()
+	const text = "#!/bin/sh\ncat\n"
+	spec := bdk.ToolSpec{Description: "d", Effect: bdk.Read}
+	typed, raw := bdk.DefineScript[input](spec, text), bdk.DefineScript[json.RawMessage](spec, text)
+	for name, test := range map[string]struct {
+		tool   bdk.Tool
+		schema json.RawMessage
+		fault  string // of {"name":1}
+	}{
+		"typed": {typed, define[input](spec).InputSchema(), "name: must be a string, but is 1"},
+		"raw":   {raw, json.RawMessage(`{"type":"object"}`), ""},
+	} {
+		if err := test.tool.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := test.tool.Script(); got != text {
+			t.Errorf("%s: the script is %q", name, got)
+		}
+		if diff := cmp.Diff(test.schema, test.tool.InputSchema()); diff != "" {
+			t.Errorf("%s: the schema (-want +got):\n%s", name, diff)
+		}
+		fault := ""
+		if err := test.tool.CheckInput(json.RawMessage(`{"name":1}`)); err != nil {
+			fault = err.Error()
+		}
+		if fault != test.fault {
+			t.Errorf("%s: the input is refused with %q, want %q", name, fault, test.fault)
+		}
+		if _, err := test.tool.Run(t.Context(), nil, json.RawMessage(`{"name":"a"}`)); err == nil {
+			t.Errorf("%s: it ran", name)
+		}
+	}
+	if got := define[input](spec).Script(); got != "" {
+		t.Errorf("a server tool has the script %q", got)
 	}
 }
 
