@@ -14,26 +14,29 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob"
 )
 
-// maxNotes is how many things that were left out are named.
-const maxNotes = 20
+const (
+	maxNotes       = 20 // how many things that were left out are named
+	entriesPerFile = 20 // how many times as many entries as files a directory may have, with folders and what is left out
+)
 
 // materialise makes a directory of the visible files.
 func (w *Workspace) materialise(ctx context.Context) (*directory, error) {
-	d, err := newDirectory(w.store.opts.TempDir)
+	visible := w.visible(w.own)
+	d, err := newDirectory(w.store.opts.TempDir, entriesPerFile*(len(visible)+w.store.opts.Limits.Files))
 	if err != nil {
 		return nil, err
 	}
-	if err := w.fill(ctx, d); err != nil {
+	if err := w.fill(ctx, d, visible); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
-func (w *Workspace) fill(ctx context.Context, d *directory) error {
+func (w *Workspace) fill(ctx context.Context, d *directory, visible map[string]file) error {
 	var mu sync.Mutex
 	refs := map[string]blob.Ref{}
 	all := func(file) bool { return true }
-	err := inParallel(ctx, w.visible(w.own), all, func(ctx context.Context, p string, f file) error {
+	err := inParallel(ctx, visible, all, func(ctx context.Context, p string, f file) error {
 		data, err := w.read(ctx, p, f)
 		if err != nil {
 			return err

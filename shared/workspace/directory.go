@@ -23,8 +23,11 @@ const (
 	stampOf  = "stamp" // written to know the time of the file system
 )
 
-// maxEntries bounds how much of a directory is looked at.
-const maxEntries = 200_000
+// maxTries is how often a file that is replaced all the time is opened.
+const maxTries = 100
+
+// errReplaced says that a file is not the one that was found a moment ago.
+var errReplaced = errors.New("a file is replaced all the time")
 
 // directory is the files of a workspace on this machine. Programs that change them may run at any time: nothing that was
 // looked at is known to be there a moment later. All access goes through roots, so that it stays inside whatever happens.
@@ -33,6 +36,7 @@ type directory struct {
 	top   *os.Root
 	files *os.Root
 	known map[string]known // by path, as of the last look
+	most  int              // entries that are looked at
 }
 
 // known is a file as it was when its content was last known.
@@ -56,11 +60,12 @@ type look struct {
 	stamp int64 // the time of the file system before the look
 	files map[string]stat
 	notes []string // what was left out
-	seen  int      // entries
+	left  int      // entries that may still be looked at
+	most  int
 }
 
-// newDirectory makes an empty directory with mode 0700 below parent.
-func newDirectory(parent string) (*directory, error) {
+// newDirectory makes an empty directory with mode 0700 below parent, of which no more than most entries are looked at.
+func newDirectory(parent string, most int) (*directory, error) {
 	if parent != "" {
 		if err := os.MkdirAll(parent, 0o700); err != nil {
 			return nil, err
@@ -70,7 +75,7 @@ func newDirectory(parent string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{path: dir, known: map[string]known{}}
+	d := &directory{path: dir, known: map[string]known{}, most: most}
 	if d.top, err = os.OpenRoot(dir); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -89,22 +94,20 @@ func (d *directory) filesPath() string { return filepath.Join(d.path, filesDir) 
 
 // close removes the directory.
 func (d *directory) close() error {
-	var errs []error
-	for _, root := range []*os.Root{d.files, d.top} {
-		if root != nil {
-			errs = append(errs, root.Close())
-		}
-	}
-	if os.RemoveAll(d.path) != nil { // programs leave folders that must not be written to
-		_ = filepath.WalkDir(d.path, func(name string, e fs.DirEntry, err error) error {
-			if e != nil && e.IsDir() && os.Chmod(name, 0o700) == nil && err != nil {
-				return fs.SkipDir
+	err := os.RemoveAll(d.path)
+	if err != nil { // programs leave folders that must not be written to
+		walkErr := fs.WalkDir(d.top.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				err = d.top.Chmod(name, 0o700)
 			}
-			return nil
+			return err
 		})
-		errs = append(errs, os.RemoveAll(d.path))
+		err = errors.Join(walkErr, os.RemoveAll(d.path))
 	}
-	return errors.Join(errs...)
+	if d.files != nil {
+		err = errors.Join(err, d.files.Close())
+	}
+	return errors.Join(err, d.top.Close())
 }
 
 // create writes a file that is not there yet.
@@ -171,7 +174,7 @@ func (d *directory) unchanged(p string, s stat) (bool, error) {
 
 // look returns the files that can be in a workspace, with a note of each thing that cannot.
 func (d *directory) look(ctx context.Context) (*look, error) {
-	l := &look{files: map[string]stat{}}
+	l := &look{files: map[string]stat{}, left: d.most, most: d.most}
 	stamp, err := d.stamp()
 	if err != nil {
 		return nil, err
@@ -279,15 +282,15 @@ func (l *look) list(root *os.Root) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := f.Readdirnames(maxEntries - l.seen + 1)
+	names, err := f.Readdirnames(l.left + 1)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	if l.seen += len(names); l.seen > maxEntries {
-		return nil, bdkerr.New(bdkerr.PayloadTooLarge, "the directory of the workspace has more than %d entries", maxEntries)
+	if l.left -= len(names); l.left < 0 {
+		return nil, bdkerr.New(bdkerr.PayloadTooLarge, "the directory of the workspace has more than %d files and folders", l.most)
 	}
 	slices.Sort(names)
 	return names, nil
@@ -295,7 +298,16 @@ func (l *look) list(root *os.Root) ([]string, error) {
 
 // readRegular returns the content of a file of at most limit bytes. Links are not followed, pipes not waited for. The error is
 // an fs.ErrNotExist if there is nothing, or a folder that leads to it is none.
-func readRegular(root *os.Root, p string, limit int64) ([]byte, error) {
+func readRegular(root *os.Root, p string, limit int64) (data []byte, err error) {
+	for range maxTries {
+		if data, err = tryRead(root, p, limit); !errors.Is(err, errReplaced) {
+			return data, err
+		}
+	}
+	return nil, fmt.Errorf("reading %q: %w", p, err)
+}
+
+func tryRead(root *os.Root, p string, limit int64) ([]byte, error) {
 	for folder := range folders(p) {
 		if err := checkFolder(root, folder); err != nil {
 			return nil, err
@@ -322,7 +334,7 @@ func readOpen(f *os.File, want fs.FileInfo, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !os.SameFile(info, want) {
-		return nil, fmt.Errorf("%q was replaced meanwhile: %w", want.Name(), fs.ErrNotExist)
+		return nil, errReplaced
 	}
 	if info.Size() > limit {
 		return nil, Limits{FileSize: limit}.checkSize(want.Name(), info.Size())

@@ -158,10 +158,12 @@ func (w *Workspace) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	}
 	if dir != nil {
 		data, err := readRegular(dir.files, name, blob.MaxSize)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) {
 			return data, err
 		}
-		f, ok = w.base(name)
+		if ok { // it was there when it was opened or last committed: what is left is the agent's
+			f, ok = w.base(name)
+		}
 	}
 	if !ok {
 		return nil, notExist(name)
@@ -252,7 +254,6 @@ func (w *Workspace) Commit(ctx context.Context) (ref string, changed bool, err e
 		if next, ref, err = w.save(ctx, next); err != nil {
 			return "", false, fmt.Errorf("saving the workspace: %w", err)
 		}
-		changed = ref != w.ref
 		w.committed, w.ref = next, ref
 	}
 	w.own = w.committed
@@ -365,9 +366,11 @@ func (w *Workspace) write(ctx context.Context, name string, data []byte, exec bo
 // visible returns all files: own, and those of the agent that are not hidden by them.
 func (w *Workspace) visible(own *tree) map[string]file {
 	all := maps.Clone(own.files)
-	for _, p := range w.store.opts.Base.paths() {
-		if f, ok := w.base(p); ok && !own.hides(p) {
-			all[p] = f
+	if base := w.store.opts.Base; base != nil {
+		for p, f := range base.files {
+			if !own.hides(p) {
+				all[p] = fileOf(f)
+			}
 		}
 	}
 	return all

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -272,7 +274,7 @@ func TestSameFilesHaveTheSameReference(t *testing.T) {
 func TestWhatProgramsChangeInTheDirectoryIsKept(t *testing.T) {
 	t.Parallel()
 	f := setup(t, workspace.Options{Base: layer(t, map[string]string{"AGENTS.md": "base", "tool": "base", "keep": "base"})})
-	w := f.open(t, "", map[string]string{"same": "1", "edited": "1", "gone": "1", "mode": "1", "folder/x": "1", "case/a": "1"})
+	w := f.open(t, "", map[string]string{"same": "1", "edited": "1", "gone": "1", "mode": "1", "backdated": "1", "folder/x": "1", "case/a": "1"})
 	d := dir(t, w)
 	if info, err := os.Stat(d); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory: %v, %v", info.Mode(), err)
@@ -280,6 +282,10 @@ func TestWhatProgramsChangeInTheDirectoryIsKept(t *testing.T) {
 	put(t, d, "edited", "2", 0o600) // as long as before, at once
 	put(t, d, "new/deep/file", "3", 0o644)
 	put(t, d, "mode", "1", 0o755)
+	put(t, d, "backdated", "2", 0o600)
+	if info, err := os.Stat(filepath.Join(d, "same")); err != nil || os.Chtimes(filepath.Join(d, "backdated"), time.Time{}, info.ModTime()) != nil {
+		t.Fatal(err)
+	}
 	put(t, d, "AGENTS.md", "mine", 0o644)
 	put(t, d, "unreadable", "4", 0)
 	remove(t, d, "gone")
@@ -290,9 +296,12 @@ func TestWhatProgramsChangeInTheDirectoryIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"same": "1", "edited": "2", "new/deep/file": "3", "mode": "1!", "AGENTS.md": "mine", "unreadable": "4", "folder": "now a file", "tool": "base", "keep": "base", "case/a": "1",
+		"same": "1", "edited": "2", "backdated": "2", "new/deep/file": "3", "mode": "1!", "AGENTS.md": "mine", "unreadable": "4", "folder": "now a file", "tool": "base", "keep": "base", "case/a": "1",
 	}
 	wantContent(t, w, want) // before the commit, too
+	if _, err := w.ReadFile(t.Context(), "gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was removed: %v", err)
+	}
 	ref, _ := commit(t, w)
 	wantContent(t, w, want)
 	wantContent(t, f.open(t, ref, nil), want)
@@ -303,6 +312,99 @@ func TestWhatProgramsChangeInTheDirectoryIsKept(t *testing.T) {
 	if again := dir(t, w); again != d {
 		t.Errorf("another directory: %s", again)
 	}
+}
+
+func TestChangesOfTheSameSizeAndTimeAreSeen(t *testing.T) {
+	t.Parallel()
+	f := setup(t, workspace.Options{})
+	w := f.open(t, "", nil)
+	name := filepath.Join(dir(t, w), "a")
+	for i := range 300 {
+		if err := os.WriteFile(name, fmt.Appendf(nil, "%03d", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, changed := commit(t, w); !changed {
+			t.Errorf("change %d was not seen", i)
+		}
+	}
+}
+
+func TestCallersOwnTheirData(t *testing.T) {
+	t.Parallel()
+	w := setup(t, workspace.Options{Base: layer(t, map[string]string{"base": "1"})}).open(t, "", nil)
+	data := []byte("1")
+	if err := w.WriteFile(t.Context(), "own", data, 0); err != nil {
+		t.Fatal(err)
+	}
+	data[0] = 'x'
+	for _, p := range []string{"base", "own"} {
+		data, err := w.ReadFile(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[0] = 'x'
+	}
+	wantContent(t, w, map[string]string{"base": "1", "own": "1"})
+}
+
+func TestFilesOfTheAgentShowAgainWhenTheSessionsAreGone(t *testing.T) {
+	t.Parallel()
+	f := setup(t, workspace.Options{Base: layer(t, map[string]string{"AGENTS.md": "base"})})
+	w := f.open(t, "", map[string]string{"AGENTS.md": "mine"})
+	remove(t, dir(t, w), "AGENTS.md")
+	want := map[string]string{"AGENTS.md": "base"}
+	wantContent(t, w, want)
+	ref, changed := commit(t, w)
+	if !changed {
+		t.Error("nothing has changed")
+	}
+	wantContent(t, w, want)
+	wantContent(t, f.open(t, ref, nil), want)
+}
+
+func TestWhatIsOverALimitMayShrink(t *testing.T) {
+	t.Parallel()
+	f := setup(t, workspace.Options{})
+	w := f.open(t, "", nil)
+	for _, p := range []string{"a", "b", "c", "d"} {
+		write(t, w, p, "0123456789")
+	}
+	ref, _ := commit(t, w)
+	small := fixture{temp: f.temp, Store: workspace.New(blob.New(f.driver), workspace.Options{Limits: workspace.Limits{Files: 2, Total: 15}, TempDir: f.temp})}
+	for _, inDir := range []bool{false, true} {
+		w := small.open(t, ref, nil)
+		if inDir {
+			remove(t, dir(t, w), "a")
+		} else if err := w.Remove(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, w, "b", "012345678")
+		ref, _ := commit(t, w)
+		wantContent(t, small.open(t, ref, nil), map[string]string{"b": "012345678", "c": "0123456789", "d": "0123456789"})
+		err := w.WriteFile(t.Context(), "b", []byte("0123456789"), 0)
+		if err == nil {
+			_, _, err = w.Commit(t.Context())
+		}
+		wantCode(t, err, bdkerr.PayloadTooLarge)
+	}
+}
+
+func TestHugeDirectoriesAreNotLookedThrough(t *testing.T) {
+	t.Parallel()
+	f := setup(t, workspace.Options{Limits: workspace.Limits{Files: 2}})
+	w := f.open(t, "", map[string]string{"a": "1"})
+	d := dir(t, w)
+	for i := range 59 { // folders are no files, but cost as well
+		if err := os.Mkdir(filepath.Join(d, fmt.Sprint(i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, w)
+	put(t, d, "59/x", "", 0o600)
+	_, _, err := w.Commit(t.Context())
+	wantCode(t, err, bdkerr.PayloadTooLarge)
+	_, err = w.Files(t.Context())
+	wantCode(t, err, bdkerr.PayloadTooLarge)
 }
 
 func TestWritesShowInTheDirectory(t *testing.T) {
@@ -401,9 +503,7 @@ func TestPathsThatClashAreRefused(t *testing.T) {
 		if err := w.Remove(t.Context(), pair[0]); err != nil {
 			t.Fatal(err)
 		}
-		w.Remove(t.Context(), "a/b")
-		os.Remove(filepath.Join(dir(t, w), "a", "b"))
-		os.Remove(filepath.Join(dir(t, w), "a"))
+		remove(t, dir(t, w), "a") // an empty folder may be left there
 		write(t, w, pair[1], "free now")
 		_, err := workspace.NewLayer(map[string][]byte{pair[0]: nil, pair[1]: nil})
 		wantCode(t, err, bdkerr.InvalidRequest)
@@ -491,14 +591,17 @@ func TestWhatCannotBeKeptIsLeftOutWithANote(t *testing.T) {
 	put(t, d, "a:b", "", 0o600)
 	put(t, d, "\xff", "", 0o600)
 	put(t, d, "bad\u202e/x", "", 0o600)
+	put(t, d, "b", "2", 0o600)
 	put(t, d, "B", "", 0o600)
 	put(t, d, "c", "", 0o600)
 	put(t, d, "C", "", 0o600)
 	put(t, d, "agents.md", "", 0o600)
 	put(t, d, strings.Repeat("d/", 70)+"deep", "", 0o600)
-	mkfifo(t, filepath.Join(d, "pipe"))
+	if err := syscall.Mkfifo(filepath.Join(d, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ref, _ := commit(t, w)
-	wantContent(t, f.open(t, ref, nil), map[string]string{"AGENTS.md": "", "b": "1", "C": ""})
+	wantContent(t, f.open(t, ref, nil), map[string]string{"AGENTS.md": "", "b": "2", "C": ""})
 	if got := len(w.Notes()); got != 10 {
 		t.Errorf("%d notes:\n%s", got, strings.Join(w.Notes(), "\n"))
 	}
@@ -723,6 +826,39 @@ func TestParallelCallsLoseNothing(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+func TestFilesThatAreReplacedWhileTheyAreCollectedStay(t *testing.T) {
+	t.Parallel()
+	f := setup(t, workspace.Options{})
+	w := f.open(t, "", nil)
+	write(t, w, "a", "1")
+	d, aside := dir(t, w), t.TempDir()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			tmp := filepath.Join(aside, "a")
+			err := errors.Join(os.WriteFile(tmp, []byte(fmt.Sprint(i%7)), 0o600), os.Rename(tmp, filepath.Join(d, "a")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 50 {
+		ref, _ := commit(t, w)
+		if files := content(t, f.open(t, ref, nil)); len(files) != 1 {
+			t.Errorf("got %v", files)
+		}
+	}
+	close(done)
+	wg.Wait()
 }
 
 func TestDirectoriesOfDeadProcessesAreNotReused(t *testing.T) {
