@@ -20,6 +20,7 @@ import (
 	"github.com/bdk-lambda/bdk/functions/internal/memhost"
 	"github.com/bdk-lambda/bdk/functions/internal/table"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
@@ -116,6 +117,8 @@ func strictly(t *testing.T, f deploy.Function, event []byte) {
 		into = new(sfnturn.StepInput)
 	case f.Name == deploy.Await:
 		into = new(sfnturn.AwaitInput)
+	case f.Name == deploy.Exec:
+		into = new(lambdaexec.Request)
 	case f.Name == deploy.Sweep:
 		into = new(events.EventBridgeEvent)
 	case f.Name == deploy.Purge:

@@ -27,6 +27,7 @@ const (
 	removals   resource = "removals" // the stream of the sessions
 	streams    resource = "streams"  // all there are: IAM cannot tell one from another where they are listed
 	blobs      resource = "blobs"    // objects
+	sent       resource = "sent"     // objects on their way to the exec function, and back
 	bucket     resource = "bucket"   // without the right to list it, a missing object is a forbidden one
 	secret     resource = "secret"
 	machine    resource = "machine"    // what runs turns
@@ -34,6 +35,7 @@ const (
 	waiting    resource = "waiting"    // what waits in them for an answer
 	logs       resource = "logs"       // where everything logs
 	models     resource = "models"     // those of Bedrock that the agent uses
+	scripts    resource = "scripts"    // the exec function, any version of it
 )
 
 // may lets a function do things with a resource.
@@ -42,7 +44,8 @@ type may struct {
 	actions []string // without the service, which goes with the resource
 }
 
-// access says what each function does, and so what it may do. Transactions need the rights of what is in them.
+// access says what each function does, and so what it may do. Transactions need the rights of what is in them. The exec function is in the
+// hands of scripts: it may do nothing.
 func access() map[string][]may {
 	write := []string{"GetItem", "PutItem", "Query"}
 	row := []string{"ConditionCheckItem", "GetItem", "UpdateItem"}
@@ -79,7 +82,10 @@ func access() map[string][]may {
 			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
 			list,
 			{models, nil},
+			{scripts, []string{"InvokeFunction"}},
+			{sent, []string{"DeleteObject", "GetObject", "PutObject"}},
 		},
+		deploy.Exec:  {log},
 		deploy.Await: {log, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},
 		deploy.Sweep: {
 			log,
@@ -103,8 +109,10 @@ func access() map[string][]may {
 // service returns the prefix of the actions on a resource.
 func (r resource) service() string {
 	switch r {
-	case blobs, bucket:
+	case blobs, bucket, sent:
 		return "s3:"
+	case scripts:
+		return "lambda:"
 	case secret:
 		return "secretsmanager:"
 	case machine, executions, waiting:
@@ -128,6 +136,10 @@ func (s *stack) arns(r resource) []string {
 		return []string{"*"}
 	case blobs:
 		return []string{*s.bucket.ArnForObjects(jsii.String(deploy.BlobPrefix + "*"))}
+	case sent:
+		return []string{*s.bucket.ArnForObjects(jsii.String(deploy.ExecPrefix + "*"))}
+	case scripts:
+		return []string{*s.functions[deploy.Exec].FunctionArn() + ":*"}
 	case bucket:
 		return []string{*s.bucket.BucketArn()}
 	case secret:
@@ -168,6 +180,9 @@ func (s *stack) grant() {
 				fn.AddEnvironment(&name, value, nil)
 			}
 		}
+		if f.Name == deploy.Exec {
+			continue // what is in variables may be a secret
+		}
 		if s.Manifest.Model != "" {
 			fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
 		}
@@ -195,6 +210,8 @@ func (s *stack) variable(r resource) (name string, value *string) {
 		return deploy.EnvSecret, s.secret.SecretArn()
 	case machine:
 		return deploy.EnvMachine, s.machine.StateMachineArn()
+	case scripts: // a published version, which goes with the version of its caller
+		return deploy.EnvExec, s.functions[deploy.Exec].CurrentVersion().FunctionArn()
 	default:
 		return "", nil
 	}

@@ -55,6 +55,7 @@ func TestPermissions(t *testing.T) {
 	want := map[string][]string{
 		"<awaitRole>":     {control, log, "Allow states:SendTaskSuccess on <Turns>"},
 		"<discoveryRole>": {log, bearer},
+		"<execRole>":      {log},
 		"<purgeRole>": {
 			"Allow dynamodb:BatchWriteItem dynamodb:Query on <Events.Arn>",
 			"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator on <Sessions.StreamArn>", "Allow dynamodb:ListStreams on *",
@@ -69,7 +70,8 @@ func TestPermissions(t *testing.T) {
 			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
 				"arn:<AWS::Partition>:bedrock:<AWS::Region>:<AWS::AccountId>:inference-profile/us.anthropic.claude-x " +
 				foundation + "anthropic.claude-x " + foundation + "us.anthropic.claude-x",
-			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/* <Blobs.Arn>/exec/*", list, bearer,
+			"Allow lambda:InvokeFunction on <exec.Arn>:*",
 		},
 		"<streamRole>": {
 			"Allow dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Sessions.Arn>",
@@ -109,7 +111,7 @@ func TestWhoMayBeWhom(t *testing.T) {
 		"ApiCloudWatchRole": "map[Service:apigateway.amazonaws.com] <nil>",
 		"sweepScheduleRole": "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 	}
-	for _, f := range []string{"await", "discovery", "purge", "sessions", "step", "stream", "sweep"} {
+	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep"} {
 		want[f+"Role"] = "map[Service:lambda.amazonaws.com] <nil>"
 	}
 	differ(t, "trust", want, got)

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/tables"
 )
 
@@ -22,6 +23,7 @@ func (s *stack) addData() {
 		LifecycleRules: &[]*awss3.LifecycleRule{ // no versions: a blob never changes, and what a session left must be gone with it
 			{Id: jsii.String("unfinished"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(number(1))},
 			{Id: jsii.String("temporary"), Prefix: jsii.String("tmp/"), Expiration: awscdk.Duration_Days(number(1))},
+			{Id: jsii.String("exec"), Prefix: jsii.String(deploy.ExecPrefix), Expiration: awscdk.Duration_Days(number(1))},
 		},
 	})
 }

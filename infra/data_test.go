@@ -73,6 +73,7 @@ func TestBucket(t *testing.T) {
 		"LifecycleConfiguration": map[string]any{"Rules": []any{
 			map[string]any{"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1.0}},
 			map[string]any{"Id": "temporary", "Status": "Enabled", "Prefix": "tmp/", "ExpirationInDays": 1.0},
+			map[string]any{"Id": "exec", "Status": "Enabled", "Prefix": "exec/", "ExpirationInDays": 1.0},
 		}},
 	}), bucket.at())
 	differ(t, "deletion", "Retain Retain", bucket.DeletionPolicy+" "+bucket.UpdateReplacePolicy)

@@ -46,6 +46,8 @@ type Config struct {
 	NoLogRole  bool   // the account has a role with which API Gateway writes logs; otherwise the stack makes one, to stay
 	MaxStreams int    // how many functions may stream at once; 0 leaves it to the account's limit
 	Email      string // who is told of alarms; "" for nobody
+
+	ExecProvided bool // scripts run where there is no Python: for an emulator that does not start a runtime's wrapper
 }
 
 // stack is an agent's stack while it is made.

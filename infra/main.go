@@ -33,6 +33,7 @@ import (
 //	logRole     false: the account has a role with which API Gateway writes logs, the stack makes none
 //	maxStreams  how many streams may be open at once; by default the account's limit holds
 //	alarmEmail  who is told of alarms
+//	execRuntime provided: scripts run on the runtime of the other functions, which has no Python; python is the default
 //	manifest    a manifest of an agent that is packed already, instead of agent, arch and model
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // where the program begins
@@ -82,6 +83,7 @@ func read(ctx context.Context, get func(*string) any, stderr io.Writer) ([]Confi
 	common := Config{
 		Destroy: !r.flag(deploy.SettingRetain), NoLogRole: !r.flag(deploy.SettingLogRole),
 		Email: r.text(deploy.SettingAlarmEmail), Variables: r.variables(deploy.SettingEnv), Origins: r.origins(deploy.SettingOrigins), MaxStreams: r.number(deploy.SettingMaxStreams),
+		ExecProvided: r.provided(deploy.SettingExec),
 	}
 	agent, manifest := r.text(deploy.SettingAgent), r.text(deploy.SettingManifest)
 	options := pack.Options{Arch: r.text(deploy.SettingArch), Model: r.text(deploy.SettingModel), Out: filepath.Join(".bdk", "pack")}
@@ -166,6 +168,15 @@ func (r *reader) flag(name string) bool {
 		r.fail(name, fmt.Errorf("%q is neither true nor false", text))
 	}
 	return v
+}
+
+// provided returns a setting that says provided rather than python.
+func (r *reader) provided(name string) bool {
+	text := r.text(name)
+	if text != "" && text != "python" && text != "provided" {
+		r.fail(name, fmt.Errorf("%q is neither python nor provided", text))
+	}
+	return text == "provided"
 }
 
 // number returns a setting that is a whole number from 0 on.

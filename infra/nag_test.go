@@ -22,6 +22,7 @@ func accepted() map[string]string {
 		"APIG6": "The access log has the error of each request. Execution logs would repeat it in a group that no one can give a retention.",
 		"COG4":  "Callers are programs with bearer tokens, not people in a user pool.",
 		"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]": "API Gateway demands this policy, or its equal, of the role that it logs with.",
+		"L1":   "Scripts have the Python that many have by now: the CDK knows the newest before every region has it.",
 		"S1":   "Only functions use the bucket, by keys that are hashes. A log of every request would cost as much as the requests.",
 		"SF1":  "Every execution of a standard machine has its history; what went wrong is logged.",
 		"SF2":  "Traces of two states would show what the log and the history show.",
@@ -30,6 +31,8 @@ func accepted() map[string]string {
 
 		"IAM5[Resource::*]":                   "Delivery of the machine's log is set up, and the stream of removals found, by calls that IAM knows no resource of.",
 		"IAM5[Resource::<Blobs.Arn>/blobs/*]": "Blobs have their hashes as names.",
+		"IAM5[Resource::<Blobs.Arn>/exec/*]":  "What a command works with has a random name.",
+		"IAM5[Resource::<exec.Arn>:*]":        "A turn that runs goes on with the version it began with.",
 		"IAM5[Resource::<await.Arn>:*]":       "A turn that runs goes on with the version it began with.",
 		"IAM5[Resource::<step.Arn>:*]":        "A turn that runs goes on with the version it began with.",
 		"IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:<Turns.Name>:*]": "Executions have the ids of their turns as names.",

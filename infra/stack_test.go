@@ -40,8 +40,8 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 14,
 		"ApiGateway::Resource": 14, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 10, "IAM::Role": 10,
-		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 7, "Lambda::Permission": 4, "Lambda::Version": 2,
+		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 11, "IAM::Role": 11,
+		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 8, "Lambda::Permission": 4, "Lambda::Version": 3,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
 	}, got)
@@ -160,9 +160,10 @@ func TestFunctions(t *testing.T) {
 	secret, machine := "BDK_SECRET_ARN=<Secret>", "BDK_STATE_MACHINE_ARN=<Turns>"
 	variables := map[string]string{
 		"await": "BDK_CONTROL_TABLE=<Control>", "discovery": secret,
+		"exec":     "AWS_LAMBDA_EXEC_WRAPPER=/var/task/bootstrap EXEC_SCRATCH=/tmp",
 		"purge":    bucket + "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions>",
 		"sessions": bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
-		"step":     bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
+		"step":     "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions> " + machine,
 	}
@@ -170,8 +171,11 @@ func TestFunctions(t *testing.T) {
 		want, got := map[string]function{}, map[string]function{}
 		for _, f := range deploy.Functions() {
 			want[f.Name] = function{
-				"provided.al2023 [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
+				runtimeOf(f.Name) + " [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
 				sorted(variables[f.Name] + " " + more[1]),
+			}
+			if slug == full && f.Name == deploy.Exec {
+				want[f.Name] = function{"provided.al2023 [x86_64]", f.Name, "<execRole.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds, ""}
 			}
 			if slug == full && f.Kind != deploy.Worker {
 				one := want[f.Name]
@@ -199,6 +203,14 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// runtimeOf returns the runtime of a function: scripts need Python.
+func runtimeOf(function string) string {
+	if function == deploy.Exec {
+		return "python3.13"
+	}
+	return "provided.al2023"
+}
+
 // sorted returns words in order.
 func sorted(words string) string {
 	all := strings.Fields(words)
@@ -221,7 +233,7 @@ func TestTurns(t *testing.T) {
 	for name, e := range tmpl.of("AWS::Lambda::Version") {
 		versions[name] = fmt.Sprint(e.at("FunctionName"), " ", e.DeletionPolicy, " ", e.UpdateReplacePolicy)
 	}
-	differ(t, "versions", map[string]string{"stepCurrentVersion": "<step> Retain Retain", "awaitCurrentVersion": "<await> Retain Retain"}, versions)
+	differ(t, "versions", map[string]string{"stepCurrentVersion": "<step> Retain Retain", "awaitCurrentVersion": "<await> Retain Retain", "execCurrentVersion": "<exec> Retain Retain"}, versions)
 }
 
 // TestWakes: what calls functions by itself tries again within bounds, and what it gives up is kept for two weeks.

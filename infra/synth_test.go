@@ -62,7 +62,7 @@ func other(dir string) infra.Config {
 	c := config(dir, full)
 	c.Manifest.Architecture, c.Manifest.Model = "amd64", "scripted:model.yaml"
 	c.Variables, c.Origins = map[string]string{"LEVEL": "debug"}, []string{"https://app.example.com"}
-	c.Destroy, c.NoLogRole, c.MaxStreams, c.Email = true, true, 5, "ops@example.com"
+	c.Destroy, c.NoLogRole, c.MaxStreams, c.Email, c.ExecProvided = true, true, 5, "ops@example.com", true
 	return c
 }
 

@@ -146,7 +146,7 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "deploy --context =b", want: []string{`--context "=b"`, "NAME=VALUE"}},
 		{args: "deploy --context reatin=false", want: []string{`no setting "reatin"; did you mean retain?`}},
 		{args: "deploy -c alarmemail=a@b.c", want: []string{"did you mean alarmEmail?"}},
-		{args: "deploy -c nope=1", want: []string{`no setting "nope"; there are: origins, retain, logRole, maxStreams, alarmEmail`}},
+		{args: "deploy -c nope=1", want: []string{`no setting "nope"; there are: origins, retain, logRole, maxStreams, alarmEmail, execRuntime`}},
 		{args: "deploy -c arch=amd64", want: []string{"use --arch"}},
 		{args: "deploy -c agent=.", want: []string{"use the folder's name"}},
 		{args: "deploy -c retain=maybe", want: []string{"--context retain=maybe: it is true or false"}},

@@ -44,7 +44,7 @@ func newDeployCmd(io *IO) *cobra.Command {
 		Long: "deploy packs an agent and has the AWS CDK make of it a stack, bdk-<slug>, in the account and region of your credentials.\n" +
 			"It uses the cdk.json of the agent's folder or its module, else that of the checkout this command was built from.\n\n" +
 			"Flags are for one deployment: the next one without them goes back to what was before. What should last belongs into the\n" +
-			"context of cdk.json, under the names of the settings: arch, model, env, origins, retain, logRole, maxStreams, alarmEmail.\n\n" +
+			"context of cdk.json, under the names of the settings: arch, model, env, origins, retain, logRole, maxStreams, alarmEmail, execRuntime.\n\n" +
 			"The CDK needs Node.js and its command line, and an account and region that were prepared with `cdk bootstrap`.",
 		Example: "  bdk deploy my-agent\n  bdk deploy my-agent --model bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0 --context alarmEmail=me@example.com\n" +
 			"  bdk deploy my-agent --destroy",

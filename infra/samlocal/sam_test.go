@@ -54,7 +54,11 @@ func TestSAMLocalFindsWhatTheSampleAgentNeeds(t *testing.T) {
 			t.Errorf("functions (-want +got):\n%s", diff)
 		}
 		for id, f := range functions {
-			if f["Handler"] != id || f["Runtime"] != "provided.al2023" {
+			want := "provided.al2023"
+			if id == deploy.Exec {
+				want = "python3.13"
+			}
+			if f["Handler"] != id || f["Runtime"] != want {
 				t.Errorf("%s has the handler %v of %v", id, f["Handler"], f["Runtime"])
 			}
 		}

@@ -31,6 +31,8 @@ const (
 	EnvSecret   = "BDK_SECRET_ARN"
 	EnvModel    = "BDK_MODEL"           // the model instead of the agent's own
 	EnvOrigins  = "BDK_ALLOWED_ORIGINS" // whose pages may read answers in a browser, see [Origins]
+	EnvExec     = "BDK_EXEC_FUNCTION"   // the ARN of the function that runs scripts
+	EnvScratch  = "EXEC_SCRATCH"        // a directory that the exec function has for itself: it is emptied before and after each script
 )
 
 // The outputs of a stack.
@@ -41,8 +43,11 @@ const (
 	OutputLogs    = "LogGroup"        // where all functions log
 )
 
-// BlobPrefix is the prefix of the keys of blobs in the bucket.
-const BlobPrefix = "blobs/"
+// The prefixes of keys in the bucket.
+const (
+	BlobPrefix = "blobs/" // of blobs
+	ExecPrefix = "exec/"  // of what is on its way to the exec function and back; what is left over is removed after a day
+)
 
 // AgentRoot is the folder in the archive that takes the place of the agent's own: files that the agent refers to are
 // there, under the names it uses.
@@ -105,6 +110,7 @@ const (
 	Stream    = string(httpapi.Stream)
 	Step      = "step"  // works on a turn
 	Await     = "await" // parks a call until somebody decides
+	Exec      = "exec"  // runs scripts, without any permissions
 	Sweep     = "sweep" // finds turns that were accepted and not started
 	Purge     = "purge" // removes what is left of sessions that expired
 )
@@ -114,6 +120,7 @@ func Functions() []Function {
 	return []Function{
 		{Name: Await, Kind: Worker, Seconds: 30, Memory: 128},
 		{Name: Discovery, Kind: Buffered, Seconds: 29, Memory: 256},
+		{Name: Exec, Kind: Worker, Seconds: 720, Memory: 1024}, // the longest script, and its files before and after it
 		{Name: Purge, Kind: Worker, Seconds: 300, Memory: 256},
 		{Name: Sessions, Kind: Buffered, Seconds: 29, Memory: 256},
 		{Name: Step, Kind: Worker, Seconds: 900, Memory: 512},

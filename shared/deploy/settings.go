@@ -20,6 +20,7 @@ const (
 	SettingLogRole    = "logRole"
 	SettingMaxStreams = "maxStreams"
 	SettingAlarmEmail = "alarmEmail"
+	SettingExec       = "execRuntime"
 	SettingManifest   = "manifest"
 )
 
@@ -27,7 +28,7 @@ const (
 func Settings() []string {
 	return []string{
 		SettingAgent, SettingArch, SettingModel, SettingEnv, SettingOrigins, SettingRetain, SettingLogRole, SettingMaxStreams,
-		SettingAlarmEmail, SettingManifest,
+		SettingAlarmEmail, SettingExec, SettingManifest,
 	}
 }
 

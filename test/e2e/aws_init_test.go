@@ -37,7 +37,7 @@ func TestAWSOwnRepository(t *testing.T) {
 		return run(filepath.Dir(dir), command, args...) // not in the repository
 	}
 	bdk("init", "my-agent", "--module", "example.com/my-agent")
-	made := bdk("deploy", "my-agent", "--arch", runtime.GOARCH)
+	made := bdk("deploy", "my-agent", "--arch", runtime.GOARCH, "--context", "execRuntime=provided")
 	url := regexp.MustCompile(`https://\S+/my-agent\b`).FindString(made)
 	secret := regexp.MustCompile(`secret-id (\S+)`).FindStringSubmatch(made)
 	if url == "" || secret == nil {
@@ -67,7 +67,7 @@ func TestAWSOwnRepository(t *testing.T) {
 		}
 		log = bdk("logs", "--agent", "my-agent")
 	}
-	run(dir, filepath.Join(loop.CDK(), "cdk"), "deploy", "--require-approval", "never", "--no-notices", "-c", "arch="+runtime.GOARCH)
+	run(dir, filepath.Join(loop.CDK(), "cdk"), "deploy", "--require-approval", "never", "--no-notices", "-c", "arch="+runtime.GOARCH, "-c", "execRuntime=provided")
 	reply = bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--message", "Review pull request 42")
 	if !strings.Contains(reply, "inspect_pr") {
 		t.Errorf("what cdk deploy has deployed called no tool:\n%s", reply)

@@ -55,7 +55,7 @@ func deployWorkshop(t *testing.T) deployed {
 	}
 	notes := t.TempDir()
 	stack := loop.Deploy(t, app, deploy.OutputURL, map[string]string{
-		"agent": "test/agents/workshop", "arch": runtime.GOARCH, "env": "NOTES_DIR=" + notes,
+		"agent": "test/agents/workshop", "arch": runtime.GOARCH, "env": "NOTES_DIR=" + notes, "execRuntime": "provided",
 	})
 	stack.ShowLogs(t, stack.Outputs[deploy.OutputLogs])
 	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})

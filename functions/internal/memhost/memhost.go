@@ -11,15 +11,18 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/blob/memblob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/memkv"
@@ -168,6 +171,14 @@ func (h *Host) Purge(ctx context.Context, id, snapshot string) error {
 	}
 	h.log.InfoContext(ctx, "purged a session", slog.String("session_id", id), slog.String("snapshot", snapshot))
 	return nil
+}
+
+// Exec runs nothing: every command says what it is called with. One that is called "broken" is not well formed.
+func (h *Host) Exec(_ context.Context, req lambdaexec.Request) lambdaexec.Answer {
+	if len(req.Args) == 0 || req.Args[0] == "broken" {
+		return lambdaexec.Answer{Fault: &lambdaexec.Fault{Code: bdkerr.InvalidRequest, Message: "the command names no program"}}
+	}
+	return lambdaexec.Answer{Stdout: []byte(strings.Join(req.Args, " ")), ExitCode: 3, Took: 12}
 }
 
 // Slug returns the name of the agent.

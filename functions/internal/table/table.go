@@ -12,6 +12,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/functions/await"
 	"github.com/bdk-lambda/bdk/functions/discovery"
+	"github.com/bdk-lambda/bdk/functions/exec"
 	"github.com/bdk-lambda/bdk/functions/gateway"
 	"github.com/bdk-lambda/bdk/functions/purge"
 	"github.com/bdk-lambda/bdk/functions/sessions"
@@ -20,6 +21,7 @@ import (
 	"github.com/bdk-lambda/bdk/functions/sweep"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
@@ -31,6 +33,7 @@ type Host interface {
 	// API returns the HTTP surface, at /<slug>/v1. If buffered is set, answers do not follow what they tell of.
 	API(ctx context.Context, buffered bool) (http.Handler, error)
 	Await(ctx context.Context, in sfnturn.AwaitInput) error
+	Exec(ctx context.Context, req lambdaexec.Request) lambdaexec.Answer
 	Purge(ctx context.Context, sessionID, snapshot string) error
 	Slug() string
 	Log() *slog.Logger
@@ -58,6 +61,7 @@ func handlers() map[string]func(h Host, buffered bool) any {
 		},
 		deploy.Step:  func(h Host, _ bool) any { return step.New(h, clock.System{}, h.Log()) },
 		deploy.Await: func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
+		deploy.Exec:  func(h Host, _ bool) any { return exec.New(h.Exec, h.Log()) },
 		deploy.Sweep: func(h Host, _ bool) any { return sweep.New(h, h.Log()) },
 		deploy.Purge: func(h Host, _ bool) any { return purge.New(h.Purge, h.Log()) },
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/exec"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/shared/host"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
@@ -63,6 +65,8 @@ type Host struct {
 	tokens   *sfnturn.Tokens
 	sweeper  *sfnturn.Sweeper
 	logs     httpapi.Logs
+	scripts  exec.Runner         // nil in a function that may not call the exec function
+	sandbox  *lambdaexec.Sandbox // of the exec function
 
 	control *engine.Engine // accepts messages and ends turns; it has no models to run one
 
@@ -112,7 +116,8 @@ func (h *Host) connect(cfg aws.Config) {
 	env := h.opts.Getenv
 	names := tables.Names{Sessions: env(deploy.EnvSessions), Events: env(deploy.EnvEvents), Control: env(deploy.EnvControl)}
 	db := dynamox.NewClient(cfg)
-	h.blobs = blob.New(s3blob.New(s3.NewFromConfig(cfg), env(deploy.EnvBucket), deploy.BlobPrefix))
+	objects := s3.NewFromConfig(cfg)
+	h.blobs = blob.New(s3blob.New(objects, env(deploy.EnvBucket), deploy.BlobPrefix))
 	h.rows = dynamosession.New(db, names, h.blobs)
 	h.sessions = session.New(h.rows, session.Options{Clock: h.opts.Clock, Poll: pollQuiet, PollTurn: pollTurn})
 	h.kv = kv.New(dynamokv.New(db, names.Control), kv.Options{Clock: h.opts.Clock})
@@ -124,6 +129,12 @@ func (h *Host) connect(cfg aws.Config) {
 	h.runner = sfnturn.New(machine, env(deploy.EnvMachine))
 	h.tokens = sfnturn.NewTokens(machine, h.kv)
 	h.sweeper = sfnturn.NewSweeper(h.runner, h.sessions, h.project.Slug, sfnturn.SweepOptions{Clock: h.opts.Clock, Log: h.log})
+	h.sandbox = newSandbox(env)
+	if function := env(deploy.EnvExec); function != "" {
+		h.scripts = lambdaexec.New(lambdaexec.NewClient(cfg), objects, lambdaexec.Config{
+			Function: function, Bucket: env(deploy.EnvBucket), Prefix: deploy.ExecPrefix,
+		})
+	}
 }
 
 // API returns the HTTP surface of the agent, at /<slug>/v1. It reads the deployment's secret. If answers leave when they
