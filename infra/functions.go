@@ -37,19 +37,18 @@ func (s *stack) function(f deploy.Function, code awslambda.Code) *awslambda.Func
 	if f.Name == deploy.Stream && s.MaxStreams > 0 {
 		props.ReservedConcurrentExecutions = number(s.MaxStreams)
 	}
-	if f.Name == deploy.Exec {
-		s.prepareExec(props)
+	if f.Name == deploy.Exec || f.Name == deploy.Step {
+		props.EphemeralStorageSize = awscdk.Size_Mebibytes(number(1024)) // for the files of a script, and an archive of them
+	}
+	if f.Name == deploy.Exec && !s.ExecProvided {
+		prepareExec(props)
 	}
 	return props
 }
 
-// prepareExec gives scripts room for their files, bash and Python: these are in the image of Python's runtime. That starts our program
-// instead of its own, with its own as an argument, because it is named as a wrapper.
-func (s *stack) prepareExec(props *awslambda.FunctionProps) {
-	props.EphemeralStorageSize = awscdk.Size_Mebibytes(number(1024))
-	if s.ExecProvided {
-		return
-	}
+// prepareExec gives scripts bash and Python, which are in the image of Python's runtime. That starts our program instead of its own, with
+// its own as an argument, because it is named as a wrapper.
+func prepareExec(props *awslambda.FunctionProps) {
 	props.Runtime = awslambda.Runtime_PYTHON_3_13()
 	props.Environment = &map[string]*string{
 		"AWS_LAMBDA_EXEC_WRAPPER": jsii.String("/var/task/bootstrap"), deploy.EnvScratch: jsii.String("/tmp"),

@@ -153,7 +153,7 @@ func TestOrigins(t *testing.T) {
 func TestFunctions(t *testing.T) {
 	type function struct {
 		Runtime, Handler, Role, Log string
-		Memory, Seconds             int
+		Memory, Seconds, Disk       int
 		Variables                   string
 	}
 	tables, bucket := "BDK_CONTROL_TABLE=<Control> BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions>", "BDK_BUCKET=<Blobs> "
@@ -167,15 +167,16 @@ func TestFunctions(t *testing.T) {
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions> " + machine,
 	}
+	disks := map[string]int{"exec": 1024, "step": 1024}
 	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {
 		want, got := map[string]function{}, map[string]function{}
 		for _, f := range deploy.Functions() {
 			want[f.Name] = function{
-				runtimeOf(f.Name) + " [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds,
+				runtimeOf(f.Name) + " [" + more[0] + "]", f.Name, "<" + f.Name + "Role.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds, disks[f.Name],
 				sorted(variables[f.Name] + " " + more[1]),
 			}
 			if slug == full && f.Name == deploy.Exec {
-				want[f.Name] = function{"provided.al2023 [x86_64]", f.Name, "<execRole.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds, ""}
+				want[f.Name] = function{"provided.al2023 [x86_64]", f.Name, "<execRole.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds, 1024, ""}
 			}
 			if slug == full && f.Kind != deploy.Worker {
 				one := want[f.Name]
@@ -194,9 +195,10 @@ func TestFunctions(t *testing.T) {
 			}
 			memory, _ := e.at("MemorySize").(float64)
 			seconds, _ := e.at("Timeout").(float64)
+			disk, _ := e.at("EphemeralStorage", "Size").(float64)
 			got[name] = function{
 				fmt.Sprint(e.at("Runtime"), " ", e.at("Architectures")), fmt.Sprint(e.at("Handler")), fmt.Sprint(e.at("Role")),
-				fmt.Sprint(e.at("LoggingConfig")), int(memory), int(seconds), sorted(env),
+				fmt.Sprint(e.at("LoggingConfig")), int(memory), int(seconds), int(disk), sorted(env),
 			}
 		}
 		differ(t, slug, want, got)

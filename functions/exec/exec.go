@@ -12,8 +12,9 @@ import (
 )
 
 // New returns the Lambda handler. A command that was not run, or whose changes are lost, is an answer with the reason: the function is
-// not called again for it. The log has neither what was run nor what it printed.
+// not called again for it. The log has neither what was run nor what it printed. From here on the process is hidden from its children.
 func New(run func(context.Context, lambdaexec.Request) lambdaexec.Answer, log *slog.Logger) func(context.Context, lambdaexec.Request) (lambdaexec.Answer, error) {
+	hide()
 	return func(ctx context.Context, req lambdaexec.Request) (a lambdaexec.Answer, err error) {
 		ran := false
 		err = invocation.Run(ctx, log, "exec", func() ([]slog.Attr, error) {
