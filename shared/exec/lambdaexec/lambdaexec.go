@@ -20,6 +20,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -186,7 +187,7 @@ func unknown(err error) error {
 
 // err returns the error that a fault stands for. Codes are the caller's to mend, or none.
 func (f *Fault) err() error {
-	message := f.Message[:min(len(f.Message), maxText)]
+	message := strings.ToValidUTF8(f.Message[:min(len(f.Message), maxText)], "")
 	if f.Code == bdkerr.InvalidRequest || f.Code == bdkerr.PayloadTooLarge {
 		return bdkerr.New(f.Code, "%s", message)
 	}

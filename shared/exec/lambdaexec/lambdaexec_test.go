@@ -234,6 +234,19 @@ func TestWhatIsLargeIsStored(t *testing.T) {
 	}
 }
 
+// TestLargestAnswerFits: into what Lambda takes, which the fake one checks.
+func TestLargestAnswerFits(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, func(_ context.Context, cmd exec.Command) (exec.Result, error) {
+		put(t, cmd.Dir, "out", noise(2_245_000))
+		return exec.Result{Stdout: noise(cmd.Output), Stderr: noise(cmd.Output)}, nil
+	})
+	res, err := c.runner().Run(t.Context(), exec.Command{Dir: dir(t, nil), Args: []string{"x"}, Output: lambdaexec.MaxOutput})
+	if err != nil || len(res.Stdout) != lambdaexec.MaxOutput || len(c.stored) > 0 {
+		t.Errorf("got %d bytes, %v; stored %v", len(res.Stdout), err, c.stored)
+	}
+}
+
 // TestSignedRequests: the function needs no permissions to get and to store what is large.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
@@ -339,6 +352,28 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%d calls: %v", c.calls(), err)
 			}
 		})
+	}
+}
+
+// TestBusyForAMoment: a command that was refused once is run once.
+func TestBusyForAMoment(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	c := newCloud(t, func(context.Context, exec.Command) (exec.Result, error) {
+		runs++
+		return exec.Result{}, nil
+	})
+	answer := c.answer
+	c.answer = func(w http.ResponseWriter, r *http.Request, event []byte) {
+		if c.calls() > 1 {
+			answer(w, r, event)
+			return
+		}
+		w.Header().Set("X-Amzn-Errortype", "TooManyRequestsException")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	if _, err := c.runner().Run(t.Context(), exec.Command{Dir: dir(t, nil), Args: []string{"x"}}); err != nil || runs != 1 {
+		t.Errorf("it ran %d times, %v", runs, err)
 	}
 }
 

@@ -44,7 +44,8 @@ func (s *Sandbox) Run(ctx context.Context, req Request) Answer {
 		defer cancel()
 	}
 	a, err := s.run(ctx, req)
-	if err = errors.Join(err, s.empty()); err != nil {
+	_ = s.empty() // if it cannot be emptied the next command is not run
+	if err != nil {
 		return Answer{Fault: &Fault{Code: bdkerr.CodeOf(err), Message: err.Error()}}
 	}
 	return a
@@ -85,7 +86,7 @@ func (s *Sandbox) run(ctx context.Context, req Request) (a Answer, err error) {
 	return a, nil
 }
 
-// empty removes all there is.
+// empty removes all there is, but for what belongs to others.
 func (s *Sandbox) empty() error {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,9 +97,12 @@ func (s *Sandbox) empty() error {
 		if os.RemoveAll(path) == nil {
 			continue
 		}
+		if errors.Is(os.Chmod(path, 0o700), fs.ErrPermission) { //nolint:gosec // so that it can be removed
+			continue
+		}
 		_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, _ error) error {
 			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700) //nolint:gosec // so that it can be removed
+				_ = os.Chmod(path, 0o700) //nolint:gosec // likewise
 			}
 			return nil
 		})

@@ -36,14 +36,14 @@ const (
 // removed is the PAX record of a file that is no more.
 const removed = "BDK.removed"
 
-// Sum tells the contents and the execute bit of a file from others.
-type Sum struct {
+// state tells the contents and the execute bit of a file from others.
+type state struct {
 	hash       [sha256.Size]byte
 	executable bool
 }
 
 // Files are the regular files of a directory by their paths in it, with slashes.
-type Files map[string]Sum
+type Files map[string]state
 
 // Look returns the files of a directory. What its owner may not read is made readable. Too many files, or too large ones, are a
 // bdkerr.PayloadTooLarge error, names that cannot travel a bdkerr.InvalidRequest one.
@@ -91,7 +91,7 @@ func open(root *os.Root, name string, info fs.FileInfo) error {
 	return root.Chmod(name, info.Mode().Perm()|need)
 }
 
-func sum(root *os.Root, name string, info fs.FileInfo) (s Sum, err error) {
+func sum(root *os.Root, name string, info fs.FileInfo) (s state, err error) {
 	f, err := root.Open(name)
 	if err != nil {
 		return s, err
