@@ -65,6 +65,7 @@ func access() map[string][]may {
 			list,
 			{machine, []string{"StartExecution"}},
 			{executions, []string{"StopExecution"}},
+			{waiting, []string{"SendTaskSuccess"}},
 		},
 		deploy.Stream: {
 			{logs, []string{"CreateLogStream", "FilterLogEvents", "PutLogEvents"}},
@@ -84,6 +85,15 @@ func access() map[string][]may {
 			{models, nil},
 			{scripts, []string{"InvokeFunction"}},
 			{sent, []string{"DeleteObject", "GetObject", "PutObject"}},
+		},
+		deploy.Tools: {
+			log, bearer,
+			{sessions, row},
+			{events, write},
+			{control, keys},
+			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
+			list,
+			{machine, []string{"StartExecution"}},
 		},
 		deploy.Exec:  {log},
 		deploy.Await: {log, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},

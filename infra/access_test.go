@@ -64,7 +64,7 @@ func TestPermissions(t *testing.T) {
 		},
 		"<sessionsRole>": {
 			row, control, events, lists, log, "Allow s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
-			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
+			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions, "Allow states:SendTaskSuccess on <Turns>",
 		},
 		"<stepRole>": {
 			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
@@ -83,6 +83,9 @@ func TestPermissions(t *testing.T) {
 			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
+		"<toolsRole>": {
+			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer, "Allow states:StartExecution on <Turns>",
+		},
 		"<TurnsRole>": {
 			"Allow lambda:InvokeFunction on <await.Arn>:* <step.Arn>:*",
 			"Allow logs:CreateLogDelivery logs:DeleteLogDelivery logs:DescribeLogGroups logs:DescribeResourcePolicies logs:GetLogDelivery " +
@@ -111,7 +114,7 @@ func TestWhoMayBeWhom(t *testing.T) {
 		"ApiCloudWatchRole": "map[Service:apigateway.amazonaws.com] <nil>",
 		"sweepScheduleRole": "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 	}
-	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep"} {
+	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep", "tools"} {
 		want[f+"Role"] = "map[Service:lambda.amazonaws.com] <nil>"
 	}
 	differ(t, "trust", want, got)
@@ -126,6 +129,7 @@ func TestWhoMayBeWhom(t *testing.T) {
 		"apigateway.amazonaws.com lambda:InvokeFunction <discovery.Arn> from " + api,
 		"apigateway.amazonaws.com lambda:InvokeFunction <sessions.Arn> from " + api,
 		"apigateway.amazonaws.com lambda:InvokeFunction <stream.Arn> from " + api,
+		"apigateway.amazonaws.com lambda:InvokeFunction <tools.Arn> from " + api,
 		"events.amazonaws.com lambda:InvokeFunction <sweep.Arn> from <Ended.Arn>",
 	}, calls)
 	for kind, policy := range map[string]string{"AWS::S3::BucketPolicy": "BlobsPolicy", "AWS::SQS::QueuePolicy": "DeadPolicy"} {

@@ -38,10 +38,10 @@ func TestResources(t *testing.T) {
 		got[strings.TrimPrefix(e.Type, "AWS::")]++
 	}
 	differ(t, "resources", map[string]int{
-		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 14,
-		"ApiGateway::Resource": 14, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 9, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 11, "IAM::Role": 11,
-		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 8, "Lambda::Permission": 4, "Lambda::Version": 3,
+		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 18,
+		"ApiGateway::Resource": 18, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
+		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 13, "IAM::Role": 12,
+		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 9, "Lambda::Permission": 5, "Lambda::Version": 3,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
 	}, got)
@@ -75,7 +75,7 @@ func answers() map[string]string {
 	all := map[string]string{}
 	for _, r := range deploy.Routes() {
 		how, uri := "BUFFERED 29000", "2015-03-31/functions/<"+r.Function+".Arn>/invocations"
-		if r.Function == deploy.Stream {
+		if r.Function == deploy.Stream || r.Function == deploy.Tools {
 			how, uri = "STREAM 900000", "2021-11-15/functions/<"+r.Function+".Arn>/response-streaming-invocations"
 		}
 		all[r.Path] = "ANY NONE AWS_PROXY " + how + " arn:<AWS::Partition>:apigateway:<AWS::Region>:lambda:path/" + uri
@@ -166,6 +166,7 @@ func TestFunctions(t *testing.T) {
 		"step":     "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions> " + machine,
+		"tools":    bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
 	}
 	disks := map[string]int{"exec": 1024, "step": 1024}
 	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {
@@ -298,6 +299,7 @@ func TestAlarms(t *testing.T) {
 		"ThrottlessessionsAlarm": at + "1 of Sum 300 AWS/Lambda Throttles <sessions>, notBreaching",
 		"ThrottlesstepAlarm":     at + "1 of Sum 300 AWS/Lambda Throttles <step>, notBreaching",
 		"ThrottlesstreamAlarm":   at + "1 of Sum 300 AWS/Lambda Throttles <stream>, notBreaching",
+		"ThrottlestoolsAlarm":    at + "1 of Sum 300 AWS/Lambda Throttles <tools>, notBreaching",
 		"ServerErrorsAlarm":      at + "1 of Sum 300 AWS/ApiGateway 5XXError bdk-pr-approver <ApiDeploymentStageprapprover>, notBreaching",
 	}, got)
 }
@@ -347,7 +349,7 @@ func TestSwitches(t *testing.T) {
 	for _, e := range tmpl.of("AWS::SNS::Subscription") {
 		differ(t, "subscription", any(map[string]any{"Endpoint": "ops@example.com", "Protocol": "email", "TopicArn": "<Alarms>"}), e.at())
 	}
-	if len(told) != 9 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
+	if len(told) != 10 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
 		t.Errorf("%d alarms, %d subscriptions", len(told), len(tmpl.of("AWS::SNS::Subscription")))
 	}
 }

@@ -36,7 +36,7 @@ func (s *stack) watch() {
 		)},
 		{"ServerErrors", "the API answered 5xx", 1, s.api.DeploymentStage().MetricServerError(sum())},
 	}
-	for _, name := range []string{deploy.Sessions, deploy.Step, deploy.Stream} {
+	for _, name := range []string{deploy.Sessions, deploy.Step, deploy.Stream, deploy.Tools} {
 		alarms = append(alarms, alarm{
 			"Throttles_" + name, "the " + name + " function would run more often at once than the account allows", 1,
 			s.functions[name].MetricThrottles(sum()),

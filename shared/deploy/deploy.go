@@ -108,6 +108,7 @@ const (
 	Discovery = string(httpapi.Discovery)
 	Sessions  = string(httpapi.Sessions)
 	Stream    = string(httpapi.Stream)
+	Tools     = string(httpapi.Tools)
 	Step      = "step"  // works on a turn
 	Await     = "await" // parks a call until somebody decides
 	Exec      = "exec"  // runs scripts, without any permissions
@@ -126,6 +127,7 @@ func Functions() []Function {
 		{Name: Step, Kind: Worker, Seconds: 900, Memory: 512},
 		{Name: Stream, Kind: Streamed, Seconds: 900, Memory: 256},
 		{Name: Sweep, Kind: Worker, Seconds: 60, Memory: 256},
+		{Name: Tools, Kind: Streamed, Seconds: 900, Memory: 512},
 	}
 }
 

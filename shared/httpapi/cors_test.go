@@ -128,7 +128,10 @@ func TestPreflights(t *testing.T) {
 	every := newClient(t, httpapi.Options{Playground: true, Origins: []string{"*"}}, agent)
 	for _, r := range httpapi.Routes() {
 		methods := r.Method
-		if methods == "GET" {
+		switch {
+		case r.Pattern == "/v1/tools/{name}":
+			methods = "GET, HEAD, POST"
+		case methods == "GET":
 			methods = "GET, HEAD"
 		}
 		for _, tc := range []struct {

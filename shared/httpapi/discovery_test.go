@@ -69,18 +69,24 @@ func TestInfo(t *testing.T) {
 			{Name: "maybe", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Maybe.", Effect: bdk.EffectOf(func(input) bdk.EffectKind { return bdk.Read })}, run)},
 			{Name: "put", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Put."}, run)},
 		},
+		Skills: []bdk.NamedSkill{{Name: "research", Source: "bot/skills/research.md", Skill: bdk.Skill{Description: "Use when unsure.", Markdown: "Look."}}},
+		Subagents: []bdk.Subagent{
+			{Name: "checker", Source: "bot/subagents/checker", Agent: bdk.Agent{Description: "Checks."}},
+			{Name: "writer", Source: "w", Agent: bdk.Agent{Description: "Writes.", Model: "openai:c"}},
+		},
+		Seed: "bot/sandbox/workspace",
 	}
 	a := newClient(t, httpapi.Options{Diagnostics: map[string]json.RawMessage{"demo": json.RawMessage(`[{"code":"x"}]`)}}, agent).do("GET", "/demo/v1/info", "")
 	if a.status != 200 {
 		t.Fatalf("got %d %s", a.status, a.raw)
 	}
 	want := []string{
-		"channels", "connections", "description", "diagnostics", "fallbacks", "hooks", "instructions", "model", "name", "ok", "schedules", "skills", "slug", "subagents", "tools",
+		"channels", "connections", "description", "diagnostics", "fallbacks", "hooks", "instructions", "model", "name", "ok", "schedules", "seed", "skills", "slug", "subagents", "tools",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(a.body))); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	for _, list := range []string{"channels", "connections", "hooks", "schedules", "skills", "subagents"} {
+	for _, list := range []string{"channels", "connections", "hooks", "schedules"} {
 		if l, ok := a.body[list].([]any); !ok || len(l) != 0 {
 			t.Errorf("%s is %v; want an empty list", list, a.body[list])
 		}
@@ -93,7 +99,7 @@ func TestInfo(t *testing.T) {
 			t.Errorf("%v has input schema %v", m["name"], m["inputSchema"])
 		}
 	}
-	if diff := cmp.Diff([]string{"look read", "maybe <nil>", "put write"}, effects); diff != "" {
+	if diff := cmp.Diff([]string{"look read", "maybe conditional", "put write"}, effects); diff != "" {
 		t.Errorf("effects (-want +got):\n%s", diff)
 	}
 	for _, want := range []string{
@@ -106,6 +112,15 @@ func TestInfo(t *testing.T) {
 	}
 	if strings.Contains(a.raw, "be nice") {
 		t.Error("the answer shows the instructions")
+	}
+	for _, want := range []string{
+		`"skills":[{"name":"research","description":"Use when unsure.","source":"bot/skills/research.md"}]`, `"seed":"bot/sandbox/workspace"`,
+		`"subagents":[{"name":"checker","description":"Checks.","source":"bot/subagents/checker"},{"name":"writer","description":"Writes.","model":"openai:c","source":"w"}]`,
+		`"execution":"server","approval":"never","effect":"read","timeArgs":[]`,
+	} {
+		if !strings.Contains(a.raw, want) {
+			t.Errorf("the answer lacks %s: %s", want, a.raw)
+		}
 	}
 	if a := newClient(t, httpapi.Options{}, newAgent("bare")).do("GET", "/bare/v1/info", ""); !strings.Contains(a.raw, `"tools":[]`) || !strings.Contains(a.raw, `"diagnostics":[]`) {
 		t.Errorf("an agent without anything: got %s", a.raw)

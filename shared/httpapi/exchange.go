@@ -92,31 +92,50 @@ func (x *exchange) admit() error {
 	if !ok {
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		return bdkerr.New(bdkerr.Unauthenticated,
-			"the caller is not known: send Authorization: Bearer TOKEN with a token of this host (bdk run and bdk logs: --bearer-token, or BDK_BEARER_TOKEN); a host without tokens takes requests from its own machine only, by a loopback address and without a proxy")
+			"the caller is not known: send Authorization: Bearer TOKEN with a token of this host (bdk run, bdk call and bdk logs: --bearer-token, or BDK_BEARER_TOKEN); a host without tokens takes requests from its own machine only, by a loopback address and without a proxy")
 	}
 	x.caller = who
 	x.r = x.r.WithContext(auth.NewContext(x.r.Context(), who))
 	return nil
 }
 
-// own reads the session in the path and checks that it belongs to the caller.
+// own finds the session in the path and checks that it belongs to the caller.
 func (x *exchange) own() error {
-	id := x.r.PathValue("id")
-	missing := bdkerr.New(bdkerr.NotFound, "no session %.80q", id)
-	if !validID(id) {
-		return missing
+	if err := x.find(); err != nil {
+		return err
 	}
-	row, err := x.agent.Sessions().Get(x.r.Context(), id)
+	if x.row.Owner != string(x.caller) {
+		return notYours()
+	}
+	return nil
+}
+
+func notYours() error { return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller") }
+
+// find reads the session in the path.
+func (x *exchange) find() error {
+	id := x.r.PathValue("id")
+	row, ok, err := x.session(id)
 	switch {
-	case err == nil && row.Agent != x.slug || bdkerr.CodeOf(err) == bdkerr.NotFound:
-		return missing
 	case err != nil:
 		return err
-	case row.Owner != string(x.caller):
-		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
+	case !ok:
+		return bdkerr.New(bdkerr.NotFound, "no session %.80q", id)
 	}
 	x.row = row
 	return nil
+}
+
+// session returns a session of this agent, if it has it.
+func (x *exchange) session(id string) (row session.Record, ok bool, err error) {
+	if !validID(id) {
+		return row, false, nil
+	}
+	row, err = x.agent.Sessions().Get(x.r.Context(), id)
+	if bdkerr.CodeOf(err) == bdkerr.NotFound {
+		return row, false, nil
+	}
+	return row, err == nil && row.Agent == x.slug, err
 }
 
 // validID reports whether id can be a session's, so that nothing else reaches the store.
@@ -152,7 +171,7 @@ func (x *exchange) fail(err error) {
 		return
 	}
 	message := fmt.Sprintf("the host could not do this; its log has the reason under request %s", x.id)
-	if e, ok := find(err); ok && code != bdkerr.Internal {
+	if e, ok := faultOf(err); ok && code != bdkerr.Internal {
 		message = e.Message
 	}
 	if code == bdkerr.Unavailable {
@@ -164,7 +183,9 @@ func (x *exchange) fail(err error) {
 	if !whole || x.cut {
 		x.w.Header().Set("Connection", "close")
 	}
-	x.json(code.Status(), failure{Error: code, Message: message})
+	var unknown *unknownTool
+	_ = errors.As(err, &unknown)
+	x.json(code.Status(), failure{Error: code, Message: message, Available: unknown.available()})
 	if early {
 		_ = control.Flush() // a reader that is gone: nobody to tell
 		// What is left of a body must never be taken for the next request.
@@ -173,9 +194,10 @@ func (x *exchange) fail(err error) {
 }
 
 type failure struct {
-	OK      bool        `json:"ok"`
-	Error   bdkerr.Code `json:"error"`
-	Message string      `json:"message"`
+	OK        bool        `json:"ok"`
+	Error     bdkerr.Code `json:"error"`
+	Message   string      `json:"message"`
+	Available []string    `json:"available,omitzero"` // of unknown_tool: the names there are
 }
 
 // end recovers from a panic of the handler, logs the request, and cuts the connection of an answer that cannot be completed.
@@ -236,6 +258,7 @@ const (
 	maxBody  = 4 << 20
 	maxDrain = 64 << 20
 	bodyTime = time.Minute
+	grace    = 5 * time.Second // for calls of tools, when the host shuts down
 )
 
 // drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the
@@ -256,13 +279,32 @@ func (x *exchange) limitRead() {
 	_ = http.NewResponseController(x.w).SetReadDeadline(clock.System{}.Now().Add(bodyTime)) // not every host has deadlines
 }
 
-// durable returns a context for work that must not stop half-way when the client goes away. It ends when the host does.
+// durable returns a context for work that must not stop half-way when the client goes away, and takes no longer than a minute.
+// It ends when the host does.
 func (x *exchange) durable() (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(x.r.Context())
 	if end, ok := x.r.Context().Deadline(); ok {
 		return context.WithDeadline(ctx, end)
 	}
 	return context.WithTimeout(ctx, time.Minute)
+}
+
+// lasting returns a context like [exchange.durable], for work that takes as long as it takes. When the host shuts down it goes on
+// for a grace period.
+func (x *exchange) lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
+	if end, ok := x.r.Context().Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, end)
+	}
+	go func() {
+		select {
+		case <-x.opts.Closing:
+			_ = clock.Sleep(ctx, x.opts.Clock, grace)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // base returns the address of the host as the client knows it.

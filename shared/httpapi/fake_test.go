@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
@@ -24,6 +28,18 @@ type fakeAgent struct {
 	store   *session.Store
 	cost    engine.Cost
 	onStart func(context.Context) // called before a start is recorded
+
+	mu      sync.Mutex
+	waiting []parked                  // in the order in which they were asked for
+	decided map[string]engine.Decided // by call id
+	noFiles bool                      // no workspace can be had
+}
+
+// parked is a call that waits, for somebody who may decide besides the owner of the session.
+type parked struct {
+	engine.Approval
+
+	session, approver string
 }
 
 func newAgent(slug string) *fakeAgent {
@@ -50,6 +66,129 @@ func (a *fakeAgent) Stop(ctx context.Context, id, turnID string) (string, error)
 }
 
 func (a *fakeAgent) Cost(context.Context, string) (engine.Cost, error) { return a.cost, nil }
+
+// Approvals and Decide keep what [engine.Engine] promises, in memory.
+func (a *fakeAgent) Approvals(ctx context.Context, sessionID, caller string) ([]engine.Approval, error) {
+	row, err := a.store.Get(ctx, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []engine.Approval
+	for _, p := range a.waiting {
+		if _, done := a.decided[p.CallID]; !done && p.session == sessionID && (row.Owner == caller || p.approver == caller) {
+			list = append(list, p.Approval)
+		}
+	}
+	if len(list) == 0 && row.Owner != caller {
+		return nil, bdkerr.New(bdkerr.Forbidden, "nothing of this session is yours to decide")
+	}
+	return list, nil
+}
+
+func (a *fakeAgent) Decide(ctx context.Context, d engine.Decision) (engine.Decided, error) {
+	row, err := a.store.Get(ctx, d.SessionID)
+	if err != nil {
+		return engine.Decided{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.waiting, func(p parked) bool { return p.session == d.SessionID && p.CallID == d.CallID })
+	want := engine.Decided{CallID: d.CallID, Decision: "deny", By: d.By, Note: d.Note}
+	if d.Approve {
+		want.Decision = "approve"
+	}
+	switch {
+	case i < 0:
+		return engine.Decided{}, bdkerr.New(bdkerr.NotFound, "no call %q waits for approval", d.CallID)
+	case row.Owner != d.By && a.waiting[i].approver != d.By:
+		return engine.Decided{}, bdkerr.New(bdkerr.Forbidden, "this call is not yours to decide")
+	}
+	if old, ok := a.decided[d.CallID]; ok {
+		if old.Again = true; old.Decision != want.Decision {
+			return engine.Decided{}, bdkerr.New(bdkerr.Decided, "it was decided otherwise")
+		}
+		return old, nil
+	}
+	if a.decided == nil {
+		a.decided = map[string]engine.Decided{}
+	}
+	a.decided[d.CallID] = want
+	return want, nil
+}
+
+func (a *fakeAgent) CallableTools() []bdk.NamedTool {
+	return slices.DeleteFunc(slices.Clone(a.project.Tools), func(n bdk.NamedTool) bool { return n.Tool.Script() != "" })
+}
+
+// CallTool keeps what [engine.Engine.CallTool] promises: the rules of binding, over the sessions of the store.
+func (a *fakeAgent) CallTool(ctx context.Context, c engine.ToolCall) (out engine.ToolOutcome, err error) {
+	i := slices.IndexFunc(a.project.Tools, func(n bdk.NamedTool) bool { return n.Name == c.Name })
+	switch channel, key, ok := strings.Cut(c.Token, ":"); {
+	case i < 0:
+		return out, bdkerr.New(bdkerr.UnknownTool, "there is no tool %q", c.Name)
+	case a.project.Tools[i].Tool.Script() != "":
+		return out, bdkerr.New(bdkerr.NotCallable, "tool %q is a script", c.Name)
+	case c.Token != "" && (c.SessionID != "" || !ok || channel == "" || key == ""):
+		return out, bdkerr.New(bdkerr.BadToken, "the token is not <channelId>:<key>, or there is a session too")
+	}
+	if len(c.Input) == 0 {
+		c.Input = json.RawMessage("{}")
+	}
+	t := a.project.Tools[i].Tool
+	if err := t.CheckInput(c.Input); err != nil {
+		return out, bdkerr.New(bdkerr.BadToolInput, "%s", err)
+	}
+	out = engine.ToolOutcome{CallID: "tool_" + c.Name + "_1", Took: 12 * time.Millisecond, ScratchWorkspace: c.Token != "" && c.Token != boundToken}
+	if c.Token == boundToken {
+		rows, _, err := a.store.List(ctx, session.Query{Agent: a.project.Slug, All: true, Limit: 1})
+		if err != nil || len(rows) == 0 {
+			return out, err
+		}
+		c.SessionID = rows[0].ID
+	}
+	if c.SessionID != "" {
+		if err := a.bind(ctx, c, t, &out); err != nil || out.Stubbed {
+			return out, err
+		}
+	}
+	value, err := t.Run(ctx, &bdk.Call{ID: out.CallID}, c.Input)
+	if err != nil {
+		out.IsError, value = true, err.Error()
+	}
+	if raw, ok := value.(json.RawMessage); ok {
+		out.Result = raw
+		return out, nil
+	}
+	out.Result, err = json.Marshal(value)
+	return out, err
+}
+
+// boundToken is the token that maps to the newest session of the store.
+const boundToken = "review:pr-42"
+
+func (a *fakeAgent) bind(ctx context.Context, c engine.ToolCall, t bdk.Tool, out *engine.ToolOutcome) error {
+	row, err := a.store.Get(ctx, c.SessionID)
+	write := t.EffectOf(c.Input) == bdk.Write
+	switch {
+	case bdkerr.CodeOf(err) == bdkerr.NotFound || err == nil && row.Agent != a.project.Slug:
+		return bdkerr.New(bdkerr.NoSession, "no session %q", c.SessionID)
+	case err != nil:
+		return err
+	case row.Owner != c.Caller:
+		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
+	case row.Turn.ID != "" && write:
+		return bdkerr.New(bdkerr.SessionBusy, "a turn runs")
+	case a.noFiles && write:
+		return bdkerr.New(bdkerr.NoWorkspace, "the files of the session cannot be had")
+	}
+	out.SessionID, out.ScratchWorkspace = row.ID, a.noFiles
+	if row.DryRun && write {
+		out.Stubbed, out.Result = true, json.RawMessage(`"Operation acknowledged."`)
+	}
+	return nil
+}
 
 // begin starts a session in the store and returns the writer of its first turn.
 func (a *fakeAgent) begin(t testing.TB, owner string, mode session.Mode) (session.Accepted, *session.Writer) {
@@ -126,7 +265,12 @@ func (a answer) text(key string) string {
 // do sends a request as caller ann. Headers are pairs; a later value of a name replaces an earlier one.
 func (c client) do(method, target, body string, headers ...string) answer {
 	c.t.Helper()
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	return c.doIn(context.Background(), method, target, body, headers...) //nolint:usetesting // a fuzz target has its own
+}
+
+func (c client) doIn(ctx context.Context, method, target, body string, headers ...string) answer {
+	c.t.Helper()
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	r.Header.Set("X-Caller", "ann")
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")

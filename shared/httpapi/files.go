@@ -5,20 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // Bounds of the files of a new workspace.
 const (
 	maxFiles     = 1000
 	maxFileBytes = 1 << 20 // all contents together
-	maxPath      = 1024    // bytes
 )
 
 // manifest is the form in which the files of a new workspace are stored, in one blob.
@@ -59,8 +58,8 @@ func (o object) files(name string) (map[string]string, error) {
 	files := make(map[string]string, len(contents))
 	total := 0
 	for _, p := range slices.Sorted(maps.Keys(contents)) {
-		if err := checkPath(p); err != nil {
-			return nil, invalid("field %q: the path %.80q %s", name, p, err)
+		if err := workspace.CheckPath(p); err != nil {
+			return nil, invalid("field %q: %s", name, err)
 		}
 		var text string
 		if kind := kindOf(contents[p]); kind != "a string" || json.Unmarshal(contents[p], &text) != nil {
@@ -72,23 +71,6 @@ func (o object) files(name string) (map[string]string, error) {
 		files[p] = text
 	}
 	return files, checkClash(name, files)
-}
-
-// checkPath says why a path cannot be a file in a workspace.
-func checkPath(p string) error {
-	switch {
-	case len(p) > maxPath:
-		return fmt.Errorf("has over %d bytes", maxPath)
-	case strings.HasPrefix(p, "/"):
-		return errors.New("is absolute: give it relative to the workspace")
-	case strings.ContainsRune(p, '\\'):
-		return errors.New("contains a backslash: separate folders with /")
-	case strings.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }):
-		return errors.New("contains a control character")
-	case p == "." || !fs.ValidPath(p):
-		return errors.New("is not clean: leave out . and .. and empty segments")
-	}
-	return nil
 }
 
 // checkClash refuses paths that cannot stand beside each other in every file system.
@@ -110,8 +92,8 @@ func checkClash(field string, files map[string]string) error {
 	return nil
 }
 
-// find returns the fault in err that is meant for the client.
-func find(err error) (*bdkerr.Error, bool) {
+// faultOf returns the fault in err that is meant for the client.
+func faultOf(err error) (*bdkerr.Error, bool) {
 	var e *bdkerr.Error
 	ok := errors.As(err, &e)
 	return e, ok

@@ -34,13 +34,16 @@ func FuzzBodies(f *testing.F) {
 	f.Add(`{"message":"x","title":"t","dryRun":false,"asOf":"2026-01-31T09:00:00+02:00","workspaceFiles":{"a/b":"c","d":"\ud83c\udf0d"},"purpose":"chat"}`)
 	f.Add(`{"continuationToken":"http:x","message":"y"}`)
 	f.Add(`{"turnId":"turn_x"}`)
-	agent := newAgent("demo")
+	f.Add(`{"decision":"approve","note":"fine"}`)
+	f.Add(`{"input":{"prUrl":"x"},"sessionId":"ses_x"}`)
+	f.Add(`{"input":[1e999],"continuationToken":"a:b"}`)
+	agent := workshop()
 	blobs := blob.New(memblob.New())
 	acc, _ := agent.begin(f, "ann", session.Chat)
 	path := "/demo/v1/session/" + acc.SessionID
 	f.Fuzz(func(t *testing.T, body string) {
 		c := newClient(t, httpapi.Options{Blobs: blobs}, agent)
-		for _, target := range []string{"/demo/v1/session", path, path + "/stop"} {
+		for _, target := range []string{"/demo/v1/session", path, path + "/stop", path + "/approvals/call_1", "/demo/v1/tools/look", "/demo/v1/tools/echo"} {
 			r := httptest.NewRequest("POST", target, strings.NewReader(body))
 			r.Header = http.Header{"X-Caller": {"ann"}, "Content-Type": {"application/json"}}
 			sane(t, c.serve(r))
@@ -81,7 +84,7 @@ func FuzzQueries(f *testing.F) {
 	acc, _ := agent.begin(f, "ann", session.Chat)
 	f.Fuzz(func(t *testing.T, query string) {
 		c := newClient(t, httpapi.Options{}, agent)
-		for _, path := range []string{"/demo/v1/sessions", "/demo/v1/logs", "/demo/v1/info", "/demo/v1/session/" + acc.SessionID + "/events"} {
+		for _, path := range []string{"/demo/v1/sessions", "/demo/v1/logs", "/demo/v1/info", "/demo/v1/tools", "/demo/v1/session/" + acc.SessionID + "/events"} {
 			r := httptest.NewRequest("GET", path, http.NoBody)
 			r.URL = &url.URL{Path: path, RawQuery: query}
 			r.Header.Set("X-Caller", "ann")

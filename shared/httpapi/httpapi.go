@@ -1,4 +1,4 @@
-// Package httpapi is the HTTP surface of a host: sessions and their streams, and what describes the agents.
+// Package httpapi is the HTTP surface of a host: sessions, their streams and approvals, tools, and what describes the agents.
 //
 // Every route stands in one table, see [Routes]. Who may call it is checked before its handler runs and before the first
 // byte is written: 401 for nobody, 404 for a session that does not exist, 403 for one of another caller. Every error is
@@ -44,6 +44,14 @@ type Agent interface {
 	Stop(ctx context.Context, id, turnID string) (string, error)
 	// Cost adds up what a session used.
 	Cost(ctx context.Context, id string) (engine.Cost, error)
+	// Approvals returns the calls of a session that wait for approval and that the caller may see, see [engine.Engine.Approvals].
+	Approvals(ctx context.Context, sessionID, caller string) ([]engine.Approval, error)
+	// Decide records a decision about a call that waits, see [engine.Engine.Decide].
+	Decide(ctx context.Context, d engine.Decision) (engine.Decided, error)
+	// CallableTools returns the server tools, in name order.
+	CallableTools() []bdk.NamedTool
+	// CallTool runs a server tool without a model, see [engine.Engine.CallTool].
+	CallTool(ctx context.Context, c engine.ToolCall) (engine.ToolOutcome, error)
 }
 
 // Logs is where the API reads the host's log. Implementations are safe for concurrent use.

@@ -15,10 +15,11 @@ type Info struct {
 	Model        string           `json:"model"`     // provider:name; "" if none is configured
 	Fallbacks    []string         `json:"fallbacks"` // asked when the model cannot answer
 	Instructions instructionsInfo `json:"instructions"`
-	Tools        []toolInfo       `json:"tools"` // in name order
-	Skills       []struct{}       `json:"skills"`
+	Tools        []toolInfo       `json:"tools"`  // in name order
+	Skills       []skillInfo      `json:"skills"` // in name order
 	Connections  []struct{}       `json:"connections"`
-	Subagents    []struct{}       `json:"subagents"`
+	Subagents    []subagentInfo   `json:"subagents"`      // in name order
+	Seed         string           `json:"seed,omitempty"` // the folder with the first files of each session; absent if there is none
 	Channels     []struct{}       `json:"channels"`
 	Schedules    []struct{}       `json:"schedules"`
 	Hooks        []struct{}       `json:"hooks"`
@@ -30,7 +31,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info 
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Diagnostics: diagnostics,
-		Skills: []struct{}{}, Connections: []struct{}{}, Subagents: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
+		Skills: skills(p.Skills), Subagents: subagents(p.Subagents), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -41,31 +42,85 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info 
 	return info
 }
 
-// toolInfo is a tool as Info shows it.
+// toolInfo is a tool as Info and GET /v1/tools/{name} show it.
 type toolInfo struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`
 	Description  string          `json:"description"`
-	Effect       string          `json:"effect,omitempty"` // read or write; absent if it depends on the input
+	Execution    string          `json:"execution"`           // server: in the host; agent: a script beside the session's files
+	Approval     string          `json:"approval"`            // never, always, or conditional: it depends on the input
+	Approvers    []string        `json:"approvers,omitempty"` // who may decide; absent if nobody has to
+	Effect       string          `json:"effect"`              // read, write, or conditional: it depends on the input
+	TimeArgs     []string        `json:"timeArgs"`            // properties of the input that a frozen session bounds
 	Source       string          `json:"source,omitempty"`
 	Error        string          `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 }
 
+const conditional = "conditional"
+
 func tools(named []bdk.NamedTool) []toolInfo {
 	infos := make([]toolInfo, 0, len(named))
 	for _, n := range named {
-		s := n.Tool.Spec()
-		kind, _ := s.Effect.(bdk.EffectKind)
-		info := toolInfo{
-			Name: n.Name, Title: s.Title, Description: s.Description, Effect: string(kind), Source: n.Source,
-			InputSchema: readable(n.Tool.InputSchema()), OutputSchema: readable(s.OutputSchema),
-		}
-		if err := n.Tool.Err(); err != nil {
-			info.Error = err.Error()
-		}
-		infos = append(infos, info)
+		infos = append(infos, describeTool(n))
+	}
+	return infos
+}
+
+func describeTool(n bdk.NamedTool) toolInfo {
+	s := n.Tool.Spec()
+	info := toolInfo{
+		Name: n.Name, Title: s.Title, Description: s.Description, Execution: "server", Approval: "never", Effect: conditional,
+		TimeArgs: append([]string{}, s.TimeArgs...), Source: n.Source,
+		InputSchema: readable(n.Tool.InputSchema()), OutputSchema: readable(s.OutputSchema),
+	}
+	if n.Tool.Script() != "" {
+		info.Execution = "agent"
+	}
+	switch s.NeedsApproval.(type) {
+	case nil:
+	case bdk.ApprovalKind:
+		info.Approval, info.Approvers = "always", s.Approvers
+	default:
+		info.Approval, info.Approvers = conditional, s.Approvers
+	}
+	if kind, ok := s.Effect.(bdk.EffectKind); ok {
+		info.Effect = string(kind)
+	}
+	if err := n.Tool.Err(); err != nil {
+		info.Error = err.Error()
+	}
+	return info
+}
+
+// skillInfo is a skill as Info shows it.
+type skillInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Source      string `json:"source"`
+}
+
+func skills(named []bdk.NamedSkill) []skillInfo {
+	infos := make([]skillInfo, 0, len(named))
+	for _, n := range named {
+		infos = append(infos, skillInfo{n.Name, n.Skill.Description, n.Source})
+	}
+	return infos
+}
+
+// subagentInfo is a subagent as Info shows it.
+type subagentInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model,omitempty"` // absent if it is the agent's
+	Source      string `json:"source"`
+}
+
+func subagents(all []bdk.Subagent) []subagentInfo {
+	infos := make([]subagentInfo, 0, len(all))
+	for _, s := range all {
+		infos = append(infos, subagentInfo{s.Name, s.Agent.Description, s.Agent.Model, s.Source})
 	}
 	return infos
 }

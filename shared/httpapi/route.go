@@ -24,6 +24,7 @@ const (
 	Discovery Group = "discovery" // what the agent is and how it does
 	Sessions  Group = "sessions"
 	Stream    Group = "stream" // answers that may be long, or take long
+	Tools     Group = "tools"  // tools, without a model: answers may take as long as a tool does
 )
 
 // Route is one line of the table.
@@ -55,6 +56,11 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/session/{id}/stream", Access: Owner, Group: Stream, handle: (*exchange).stream},
 		{Method: "GET", Pattern: "/v1/session/{id}/events", Access: Owner, Group: Stream, handle: (*exchange).events},
 		{Method: "GET", Pattern: "/v1/session/{id}/cost", Access: Owner, Group: Sessions, handle: (*exchange).cost},
+		{Method: "GET", Pattern: "/v1/session/{id}/approvals", Access: Caller, Group: Sessions, handle: (*exchange).approvals},
+		{Method: "POST", Pattern: "/v1/session/{id}/approvals/{callId}", Access: Caller, Group: Sessions, handle: (*exchange).decide},
+		{Method: "GET", Pattern: "/v1/tools", Access: Caller, Group: Tools, handle: (*exchange).listTools},
+		{Method: "GET", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).showTool},
+		{Method: "POST", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).callTool},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/session"
@@ -21,7 +22,7 @@ import (
 
 // target returns the address of a route for a session.
 func target(r httpapi.Route, id string) string {
-	path := strings.NewReplacer("{id}", id, "{$}", "").Replace(r.Pattern)
+	path := strings.NewReplacer("{id}", id, "{$}", "", "{callId}", "call_1", "{name}", "look").Replace(r.Pattern)
 	if r.Host {
 		return path
 	}
@@ -35,6 +36,7 @@ func TestEveryRouteChecksItsCaller(t *testing.T) {
 	public := map[string]bool{"GET /{$} host": true, "GET /v1/agents host": true, "GET /v1/health host": true, "GET /v1/health": true}
 	agent := newAgent("demo")
 	acc, _ := agent.begin(t, "ann", session.Chat)
+	agent.waiting = []parked{{Approval: engine.Approval{CallID: "call_1"}, session: acc.SessionID}}
 	c := newClient(t, httpapi.Options{Playground: true, Dev: true}, agent)
 	for _, r := range httpapi.Routes() {
 		name := r.Method + " " + r.Pattern
@@ -63,10 +65,15 @@ func TestEveryRouteChecksItsCaller(t *testing.T) {
 			if !strings.Contains(r.Pattern, "{id}") {
 				continue
 			}
-			if r.Access != httpapi.Owner {
+			decides := strings.Contains(r.Pattern, "/approvals") // who may decide need not be the owner: the engine says who may
+			if (r.Access != httpapi.Owner) != decides {
 				t.Errorf("%s: a session's route has access %v", name, r.Access)
 			}
-			if a := c.do(m, target(r, acc.SessionID), `{"continuationToken":"`+acc.Token+`","message":"x"}`, "X-Caller", "bob"); a.status != 403 {
+			body := `{"continuationToken":"` + acc.Token + `","message":"x"}`
+			if decides {
+				body = `{"decision":"approve"}`
+			}
+			if a := c.do(m, target(r, acc.SessionID), body, "X-Caller", "bob"); a.status != 403 {
 				t.Errorf("%s: got %d for another principal; want 403", name, a.status)
 			}
 			if a := c.do(m, target(r, "ses_unknown"), ""); a.status != 404 {
@@ -76,6 +83,9 @@ func TestEveryRouteChecksItsCaller(t *testing.T) {
 	}
 	refused(t, c.do("GET", "/demo/v1/session/"+acc.SessionID+"/events", "", "X-Caller", "bob"), 403, "forbidden")
 	refused(t, c.do("GET", "/demo/v1/session/ses_unknown/events", ""), 404, "not_found")
+	if len(agent.decided) > 0 {
+		t.Errorf("strangers decided %v", agent.decided)
+	}
 	if tail, err := agent.store.Tail(t.Context(), acc.SessionID); err != nil || tail != 2 {
 		t.Errorf("the session has %d events, error %v; the strangers changed it", tail, err)
 	}
@@ -92,6 +102,9 @@ func TestASessionIsReachedThroughItsOwnAgentOnly(t *testing.T) {
 		t.Errorf("got %d through its own agent", a.status)
 	}
 	refused(t, c.do("GET", "/two/v1/session/"+acc.SessionID+"/events", ""), 404, "not_found")
+	refused(t, c.do("GET", "/two/v1/session/"+acc.SessionID+"/approvals", ""), 404, "not_found")
+	refused(t, c.do("POST", "/two/v1/session/"+acc.SessionID+"/approvals/call_1", `{"decision":"deny"}`), 404, "not_found")
+	refused(t, c.do("GET", "/two/v1/tools?session="+acc.SessionID, ""), 404, "session_not_found")
 }
 
 func TestUnauthenticatedAnswersReadTheSame(t *testing.T) {
@@ -130,6 +143,10 @@ func TestWrongMethods(t *testing.T) {
 		{"POST", "/demo/v1/session/" + acc.SessionID + "/stream", "GET, HEAD"},
 		{"POST", "/demo/v1/sessions", "GET, HEAD"},
 		{"brew", "/demo/v1/info", "GET, HEAD"},
+		{"POST", "/demo/v1/session/" + acc.SessionID + "/approvals", "GET, HEAD"},
+		{"GET", "/demo/v1/session/" + acc.SessionID + "/approvals/call_1", "POST"},
+		{"POST", "/demo/v1/tools", "GET, HEAD"},
+		{"DELETE", "/demo/v1/tools/look", "GET, HEAD, POST"},
 	} {
 		a := c.do(tc.method, tc.path, "")
 		if tc.method != "HEAD" {

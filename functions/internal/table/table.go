@@ -19,6 +19,7 @@ import (
 	"github.com/bdk-lambda/bdk/functions/step"
 	"github.com/bdk-lambda/bdk/functions/stream"
 	"github.com/bdk-lambda/bdk/functions/sweep"
+	"github.com/bdk-lambda/bdk/functions/tools"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
@@ -58,6 +59,12 @@ func handlers() map[string]func(h Host, buffered bool) any {
 				return stream.NewBuffered(api(h, true), options(h))
 			}
 			return stream.New(api(h, false), options(h))
+		},
+		deploy.Tools: func(h Host, buffered bool) any {
+			if buffered {
+				return tools.NewBuffered(api(h, true), options(h))
+			}
+			return tools.New(api(h, false), options(h))
 		},
 		deploy.Step:  func(h Host, _ bool) any { return step.New(h, clock.System{}, h.Log()) },
 		deploy.Await: func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
