@@ -108,9 +108,9 @@ func timeFault(given map[string]any, name string, asOf time.Time) string {
 	if !ok {
 		return fmt.Sprintf("%q is missing", name)
 	}
-	var t time.Time
-	sent, ok := value.(string)
-	if !ok || t.UnmarshalText([]byte(sent)) != nil {
+	sent, _ := value.(string)
+	t, err := time.Parse(time.RFC3339, sent)
+	if err != nil {
 		raw, _ := json.Marshal(value) //nolint:errchkjson // it was decoded from JSON
 		return fmt.Sprintf("%q is %.100s, which is no such time", name, raw)
 	}
