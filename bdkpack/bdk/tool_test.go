@@ -255,13 +255,17 @@ func TestApproversArePrincipals(t *testing.T) {
 func TestSpecHasTheDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 	got := define[input](bdk.ToolSpec{Title: "t"}).Spec()
-	want := bdk.ToolSpec{Description: "Return the input.", Title: "t", Effect: bdk.Write, Timeout: 10 * time.Minute,
-		Approvers: []string{bdk.SessionOwner}, ApprovalTimeout: 7 * 24 * time.Hour}
+	want := bdk.ToolSpec{
+		Description: "Return the input.", Title: "t", Effect: bdk.Write, Timeout: 10 * time.Minute,
+		Approvers: []string{bdk.SessionOwner}, ApprovalTimeout: 7 * 24 * time.Hour,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	given := bdk.ToolSpec{Description: "d", Effect: bdk.Read, Timeout: time.Second, OutputSchema: json.RawMessage(`{"type":"object"}`),
-		NeedsApproval: bdk.Always, Approvers: []string{bdk.Anybody, "bearer:ops"}, ApprovalTimeout: time.Hour, MaxParallel: 2, TimeArgs: []string{"at"}}
+	given := bdk.ToolSpec{
+		Description: "d", Effect: bdk.Read, Timeout: time.Second, OutputSchema: json.RawMessage(`{"type":"object"}`),
+		NeedsApproval: bdk.Always, Approvers: []string{bdk.Anybody, "bearer:ops"}, ApprovalTimeout: time.Hour, MaxParallel: 2, TimeArgs: []string{"at"},
+	}
 	if diff := cmp.Diff(given, define[input](given).Spec()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
