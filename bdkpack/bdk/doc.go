@@ -6,7 +6,9 @@
 //
 //   - [Agent] in bot/agent.go says which model the agent uses and what bounds it;
 //   - [Instructions] in bot/instructions.go, or the file bot/instructions.md, tell the model what it is for;
-//   - [DefineTool] in a file of bot/tools/ gives it a tool.
+//   - [DefineTool] in a file of bot/tools/ gives it a tool that runs in the host, [DefineScript] one that runs as a script beside
+//     the session's files;
+//   - [Skill] in a file of bot/skills/, or a Markdown file or folder there, gives it a procedure to load when it is needed.
 //
 // Definitions are values: they are read when the program starts, and what they hold is called concurrently, by all sessions
 // of the agent. A zero field of a definition has the default that is documented with it.
