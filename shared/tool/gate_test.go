@@ -324,8 +324,8 @@ func TestEndOfTheTurnWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("stopped by the user"))
 		defer cancel()
 		wantFault(t, run(ctx, "2"), "not run", "stopped by the user")
-		if runs.Load() != 1 {
-			t.Errorf("it ran %d times", runs.Load())
+		if took := time.Since(begin); runs.Load() != 1 || took != time.Minute+3*time.Second {
+			t.Errorf("%d ran after %s; want only the first, and that the second waits no longer than its turn", runs.Load(), took)
 		}
 		run(t.Context(), "2")
 		if took := time.Since(begin); runs.Load() != 2 || took != time.Hour+3*time.Second {
