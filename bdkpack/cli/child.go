@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,22 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/bdk-lambda/bdk/shared/launch"
 )
+
+// callProgram has an agent program call a tool and returns its answer.
+func callProgram(ctx context.Context, o *IO, path string, c launch.Config, body []byte) ([]byte, error) {
+	env, err := programEnv(o, c)
+	if err != nil {
+		return nil, err
+	}
+	quiet := *o
+	quiet.In = bytes.NewReader(body)
+	var out bytes.Buffer
+	err = runProgram(ctx, &quiet, path, env, &out)
+	return out.Bytes(), err
+}
 
 // runProgram runs an agent program to its end. If it fails, its exit code becomes that of this command. When ctx ends it
 // is asked to finish, and killed if that takes longer than a second.

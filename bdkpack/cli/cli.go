@@ -53,7 +53,7 @@ func newRoot(io *IO) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newInitCmd(io), newValidateCmd(io), newInfoCmd(io), newDevCmd(io),
-		newServeCmd(io), newRunCmd(io), newPackCmd(io), newDeployCmd(io), newLogsCmd(io), newVersionCmd(io),
+		newServeCmd(io), newRunCmd(io), newCallCmd(io), newPackCmd(io), newDeployCmd(io), newLogsCmd(io), newVersionCmd(io),
 	)
 	root.SetHelpCommand(newHelpCmd(io, root))
 	return root

@@ -139,6 +139,17 @@ func TestWrongUsageIsExplainedAndExitsWith2(t *testing.T) {
 		{args: "run one two --message hi", want: []string{"run takes one folder, got 2"}},
 		{args: "run one --message hi --dir two", want: []string{`"one"`, "--dir"}},
 		{args: "run what is it", want: []string{"bdk run --message 'what is it'"}},
+		{args: "call", want: []string{"name the tool to call", "bdk info"}},
+		{args: "call one two", want: []string{"call takes one tool, got 2", "--dir"}},
+		{args: "call t --input {} --input-file x", want: []string{"--input and --input-file exclude each other"}},
+		{args: "call t --input {a:1}", want: []string{"--input is not JSON"}},
+		{args: "call t --input [1]", want: []string{"--input is not a JSON object"}},
+		{args: "call t --input-file -", want: []string{"--input-file is not JSON"}},
+		{args: "call t --session a --continuation-token b:c", want: []string{"exclude each other"}},
+		{args: "call t --url here", want: []string{`--url "here"`, "http://"}},
+		{args: "call t --url http://127.0.0.1 --dir x", want: []string{"no meaning"}},
+		{args: "call t --url http://127.0.0.1 --state-root x", want: []string{"no meaning"}},
+		{args: "call t --inptu {}", want: []string{"did you mean --input?"}},
 		{args: "pack --arch x86", want: []string{"--arch x86", "arm64 and amd64"}},
 		{args: "pack one two", want: []string{"one folder"}},
 		{args: "deploy --arch x86", want: []string{"--arch x86"}},
@@ -189,6 +200,8 @@ func TestFailureExitsWith1(t *testing.T) {
 		{"validate", "--dir", missing},
 		{"info", "--dir", missing},
 		{"run", "--dir", missing, "--message", "hi"},
+		{"call", "greet", "--dir", missing},
+		{"call", "greet", "--input-file", missing},
 		{"serve", "--dir", missing, "--port", "0"},
 		{"init", t.TempDir() + "/a", "--checkout", missing},
 		{"validate", missing},
@@ -300,7 +313,7 @@ func TestHelpAllExplainsEveryCommandAndFlag(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"deploy", "dev", "help", "info", "init", "logs", "pack", "run", "serve", "validate", "version"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"call", "deploy", "dev", "help", "info", "init", "logs", "pack", "run", "serve", "validate", "version"}, names); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 }

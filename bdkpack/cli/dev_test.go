@@ -39,6 +39,13 @@ func fakeAgent() int {
 		code, _ := strconv.Atoi(c.Message)
 		return code
 	}
+	if c.Command == "call" {
+		fmt.Fprintln(os.Stderr, c.Tool)
+		if _, err := io.Copy(os.Stdout, os.Stdin); err != nil {
+			return 9
+		}
+		return 0
+	}
 	if c.Command == "info" {
 		fmt.Println(`{"agents":[{"slug":"demo","model":"openai:x","tools":[{"name":"greet","effect":"read","source":"bot/tools/greet.go","error":"one\ntwo"}]}]}`)
 		return 1

@@ -72,3 +72,8 @@ func Info(ctx context.Context, io *IO, program *maingen.Program) error {
 
 // ExitError is what build returns when the author made mistakes.
 type ExitError = exitError
+
+// CallProgram has an agent program call a tool.
+func CallProgram(ctx context.Context, io *IO, path, tool string, body []byte) ([]byte, error) {
+	return callProgram(ctx, io, path, launch.Config{Command: "call", Tool: tool}, body)
+}

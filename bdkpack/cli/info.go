@@ -79,6 +79,8 @@ type description struct {
 		Model       string            `json:"model"`
 		Fallbacks   []string          `json:"fallbacks"`
 		Tools       []toolDescription `json:"tools"`
+		Skills      []partDescription `json:"skills"`
+		Subagents   []partDescription `json:"subagents"`
 		Diagnostics diag.List         `json:"diagnostics"`
 	} `json:"agents"`
 }
@@ -88,11 +90,25 @@ type toolDescription struct {
 	Description string `json:"description"`
 	Effect      string `json:"effect"`
 	Source      string `json:"source"`
+	Execution   string `json:"execution"`
+	Approval    string `json:"approval"`
 	Error       string `json:"error"`
 	InputSchema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	} `json:"inputSchema"`
+}
+
+// partDescription is a skill or a subagent.
+type partDescription struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Source      string `json:"source"`
+}
+
+// String returns the part in a few lines.
+func (p partDescription) String() string {
+	return p.Name + "  " + p.Source + strings.ReplaceAll("\n"+p.Description, "\n", "\n"+strings.Repeat(" ", 16))
 }
 
 func (d description) text(program *maingen.Program) string {
@@ -129,6 +145,12 @@ func (d description) text(program *maingen.Program) string {
 		if len(a.Tools) == 0 {
 			row("tools", "none")
 		}
+		for _, s := range a.Skills {
+			row("skill", s.String())
+		}
+		for _, s := range a.Subagents {
+			row("subagent", s.String())
+		}
 		if len(a.Diagnostics) == 0 {
 			row("diagnostics", "none")
 			continue
@@ -152,8 +174,17 @@ func (t toolDescription) String() string {
 		fields = append(fields, name)
 	}
 	effect := t.Effect
-	if effect == "" {
+	if effect == "conditional" {
 		effect = "effect depends on the input"
+	}
+	if t.Execution == "agent" {
+		effect += ", a script"
+	}
+	switch t.Approval {
+	case "always":
+		effect += ", needs approval"
+	case "conditional":
+		effect += ", may need approval"
 	}
 	indented := strings.ReplaceAll("\n"+t.Description, "\n", "\n"+strings.Repeat(" ", 16))
 	return fmt.Sprintf("%s(%s)  %s  %s%s", t.Name, strings.Join(fields, ", "), effect, t.Source, indented)

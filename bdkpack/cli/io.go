@@ -20,6 +20,7 @@ type IO struct {
 	Env      []string // key=value
 	Color    bool     // Err takes terminal colours
 	Terminal bool     // Err is a terminal: a line may be written over
+	Pretty   bool     // Out is a terminal: a person reads what is printed
 	Asks     bool     // In and Err are a terminal: a question can be answered
 	Clock    clock.Clock
 	HTTP     *http.Client
@@ -32,6 +33,7 @@ func SystemIO() *IO {
 		Name: os.Args[0], In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Env:      os.Environ(),
 		Terminal: terminal,
+		Pretty:   isatty.IsTerminal(os.Stdout.Fd()),
 		Asks:     terminal && isatty.IsTerminal(os.Stdin.Fd()),
 		Color:    terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Clock:    clock.System{},

@@ -183,7 +183,7 @@ func (x *exchange) fail(err error) {
 	if !whole || x.cut {
 		x.w.Header().Set("Connection", "close")
 	}
-	var unknown *unknownTool
+	var unknown *unknownToolError
 	_ = errors.As(err, &unknown)
 	x.json(code.Status(), failure{Error: code, Message: message, Available: unknown.available()})
 	if early {
@@ -258,7 +258,6 @@ const (
 	maxBody  = 4 << 20
 	maxDrain = 64 << 20
 	bodyTime = time.Minute
-	grace    = 5 * time.Second // for calls of tools, when the host shuts down
 )
 
 // drain reads the rest of the body, within bounds: a client that still sends when the connection closes may never see the
@@ -299,7 +298,7 @@ func (x *exchange) lasting() (context.Context, context.CancelFunc) {
 	go func() {
 		select {
 		case <-x.opts.Closing:
-			_ = clock.Sleep(ctx, x.opts.Clock, grace)
+			_ = clock.Sleep(ctx, x.opts.Clock, x.opts.Grace)
 			cancel()
 		case <-ctx.Done():
 		}

@@ -44,6 +44,11 @@ type Agent interface {
 	Stop(ctx context.Context, id, turnID string) (string, error)
 	// Cost adds up what a session used.
 	Cost(ctx context.Context, id string) (engine.Cost, error)
+	Calls
+}
+
+// Calls is what the API asks of one agent about single calls of tools. Implementations are safe for concurrent use.
+type Calls interface {
 	// Approvals returns the calls of a session that wait for approval and that the caller may see, see [engine.Engine.Approvals].
 	Approvals(ctx context.Context, sessionID, caller string) ([]engine.Approval, error)
 	// Decide records a decision about a call that waits, see [engine.Engine.Decide].
@@ -80,7 +85,8 @@ type Options struct {
 	NewID func() string // request ids; default: 130 random bits
 	Log   *slog.Logger  // default: nothing is logged
 
-	Closing      <-chan struct{} // closed when the host shuts down: streams end; nil: never
+	Closing      <-chan struct{} // closed when the host shuts down: streams end, and soon calls of tools; nil: never
+	Grace        time.Duration   // how long calls of tools go on then; default 5 s
 	Heartbeat    time.Duration   // silence after which a stream sends an empty line; default 20 s
 	WriteTimeout time.Duration   // how long a client may take to read what was written; default 30 s
 	MaxStream    time.Duration   // age at which a stream ends; 0: never
@@ -125,6 +131,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 20 * time.Second
+	}
+	if o.Grace <= 0 {
+		o.Grace = 5 * time.Second
 	}
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 30 * time.Second

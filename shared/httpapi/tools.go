@@ -77,7 +77,7 @@ func (x *exchange) showTool() error {
 	name := x.r.PathValue("name")
 	i := slices.IndexFunc(all, func(n bdk.NamedTool) bool { return n.Name == name })
 	if i < 0 {
-		return &unknownTool{bdkerr.New(bdkerr.UnknownTool, "there is no tool %.80q", name), names(all)}
+		return &unknownToolError{bdkerr.New(bdkerr.UnknownTool, "there is no tool %.80q", name), names(all)}
 	}
 	x.json(http.StatusOK, struct {
 		OK bool `json:"ok"`
@@ -118,7 +118,7 @@ func (x *exchange) callTool() error {
 	defer cancel()
 	out, err := x.agent.CallTool(ctx, call)
 	if bdkerr.CodeOf(err) == bdkerr.UnknownTool {
-		err = &unknownTool{err, names(x.agent.CallableTools())}
+		err = &unknownToolError{err, names(x.agent.CallableTools())}
 	}
 	if err != nil {
 		return err
@@ -154,17 +154,17 @@ func decodeCall(body []byte) (c engine.ToolCall, err error) {
 	return c, err
 }
 
-// unknownTool is the error for a name that no tool has; the answer lists the names there are.
-type unknownTool struct {
+// unknownToolError is the error for a name that no tool has; the answer lists the names there are.
+type unknownToolError struct {
 	error
 
 	names []string
 }
 
-func (u *unknownTool) Unwrap() error { return u.error }
+func (u *unknownToolError) Unwrap() error { return u.error }
 
 // available returns the names, nil if u is nil.
-func (u *unknownTool) available() []string {
+func (u *unknownToolError) available() []string {
 	if u == nil {
 		return nil
 	}

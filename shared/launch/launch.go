@@ -14,12 +14,12 @@ const Env = "BDK_LAUNCH"
 
 // Config says what an agent program does. Its zero value serves all agents on a free loopback port.
 type Config struct {
-	Command string `json:"command,omitempty"` // "serve" (default), "run" or "info"
+	Command string `json:"command,omitempty"` // "serve" (default), "run", "call" or "info"
 
 	Host      string            `json:"host,omitempty"`      // address to bind; default 127.0.0.1
 	Port      int               `json:"port,omitempty"`      // 0: a free port
 	Listener  bool              `json:"listener,omitempty"`  // serve on the listening socket that is file descriptor 3 instead; ready is told on descriptor 4
-	StateRoot string            `json:"stateRoot,omitempty"` // directory of durable state; required for serve and run
+	StateRoot string            `json:"stateRoot,omitempty"` // directory of durable state; required but for info
 	Roots     map[string]string `json:"roots,omitempty"`     // slug to the agent's folder
 	Single    bool              `json:"single,omitempty"`    // routes at /v1 instead of /<slug>/v1; needs exactly one agent
 	Dev       bool              `json:"dev,omitempty"`       // served by bdk dev or serve --dev
@@ -29,8 +29,9 @@ type Config struct {
 	Origins        []string `json:"origins,omitempty"`      // whose pages may read answers in a browser, or * alone; they admit nobody
 	NoPlayground   bool     `json:"noPlayground,omitempty"` // no index routes
 
-	Agent   string `json:"agent,omitempty"`   // run: the slug, if there are several agents
+	Agent   string `json:"agent,omitempty"`   // run, call: the slug, if there are several agents
 	Message string `json:"message,omitempty"` // run: the user message
+	Tool    string `json:"tool,omitempty"`    // call: its name; the body of the request is read from standard input
 
 	Diagnostics json.RawMessage `json:"diagnostics,omitempty"` // what discovery found, shown by info and GET /v1/info
 	Banner      string          `json:"banner,omitempty"`      // printed once the program serves; {url} stands for its address

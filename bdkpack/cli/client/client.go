@@ -1,5 +1,5 @@
 // Package client talks to a served agent over its HTTP API: it starts a session and follows its events, whatever happens
-// to the connection meanwhile, and reads the log.
+// to the connection meanwhile, calls tools, and reads the log.
 package client
 
 import (
@@ -13,6 +13,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -112,6 +113,31 @@ func (c *Client) Follow(ctx context.Context, session string) iter.Seq2[event.Eve
 	}
 }
 
+// Call runs a tool without a model: it sends body to POST /v1/tools/{name} and returns the answer, a JSON object with the field
+// ok, also if the server refuses. It tries once: the tool may have run though no answer came.
+func (c *Client) Call(ctx context.Context, tool string, body []byte) ([]byte, error) {
+	res, err := c.send(ctx, http.MethodPost, "/v1/tools/"+url.PathEscape(tool), bytes.NewReader(body), "")
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer, which breaks off: %w; the tool may have run", err)
+	}
+	var envelope struct {
+		OK *bool `json:"ok"`
+	}
+	if json.Unmarshal(answer, &envelope) == nil && envelope.OK != nil {
+		return answer, nil
+	}
+	if res.StatusCode < 300 {
+		return nil, fmt.Errorf("%s is not the URL of an agent: its answer has no field ok", c.url)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(answer))
+	return nil, answerError(res)
+}
+
 // Record is a record of the server's log.
 type Record struct {
 	Time    time.Time                  `json:"time"`
@@ -187,23 +213,9 @@ func (c *Client) retry(ctx context.Context, try func() (progress bool, err error
 
 // do sends a request. An answer that is no success is an error.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, key string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
-	if err != nil {
-		return nil, &refusal{err}
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Idempotency-Key", key)
-	}
-	if c.opts.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
-	}
-	res, err := c.opts.HTTP.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode < 300 {
-		return res, nil
+	res, err := c.send(ctx, method, path, body, key)
+	if err != nil || res.StatusCode < 300 {
+		return res, err
 	}
 	defer res.Body.Close() //nolint:errcheck // read only
 	err = answerError(res)
@@ -211,6 +223,24 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ke
 		return nil, err
 	}
 	return nil, &refusal{err}
+}
+
+// send sends a request, with an idempotency key unless it is empty.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader, key string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return nil, &refusal{err}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+	return c.opts.HTTP.Do(req)
 }
 
 // answerError returns what a server says about a failure.

@@ -20,6 +20,7 @@ type Program struct {
 	Projects       []bdk.Project
 	Config         launch.Config
 	Getenv         func(string) string
+	Stdin          io.Reader // read by the command call alone
 	Stdout, Stderr io.Writer
 
 	// BeforeCommit and AfterCommit are called around each write to the database, counted from 1: a seam for crash tests.
@@ -35,12 +36,15 @@ func Main(projects []bdk.Project) int {
 	text := os.Getenv(launch.Env)
 	_ = os.Unsetenv(launch.Env)
 	if text == "" {
-		_, _ = fmt.Fprintf(os.Stderr, "This program is started by the bdk command: use bdk serve, bdk dev or bdk run.\n")
+		_, _ = fmt.Fprintf(os.Stderr, "This program is started by the bdk command: use bdk serve, bdk dev, bdk run or bdk call.\n")
 		return 2
 	}
 	config, err := launch.Decode(text)
 	if err == nil {
-		p := Program{Projects: projects, Config: config, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr}
+		p := Program{Projects: projects, Config: config, Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+		if config.Command == "call" {
+			os.Stdout = os.Stderr // what a tool prints is not the answer
+		}
 		err = p.Run(ctx)
 	}
 	if err != nil {
@@ -57,6 +61,8 @@ func (p *Program) Run(ctx context.Context) error {
 		return p.serve(ctx)
 	case "run":
 		return p.run(ctx)
+	case "call":
+		return p.call(ctx)
 	case "info":
 		return p.info(ctx)
 	}
@@ -67,7 +73,7 @@ func (p *Program) Run(ctx context.Context) error {
 // wants to follow, and in a terminal only what is wrong.
 func (p *Program) log() slog.Handler {
 	switch {
-	case p.Config.Command == "run":
+	case p.Config.Command == "run", p.Config.Command == "call":
 		return slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
 	case p.Config.Dev:
 		return quiet{slog.NewTextHandler(p.Stderr, nil)}

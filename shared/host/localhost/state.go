@@ -94,7 +94,7 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 		return nil, err
 	}
 	s.kv, s.blobs = kv.New(sqlitekv.New(s.db), kv.Options{}), blob.New(files)
-	s.models = host.Models{Client: host.ModelClient(), Clock: s.clock, Getenv: p.Getenv}
+	s.models = host.Models{Client: host.ModelClient(), Clock: s.clock, Getenv: p.Getenv, NamesOnly: p.Config.Command == "call"}
 	for _, project := range p.Projects {
 		a, err := s.agent(ctx, project, p.Config.Roots[project.Slug])
 		if err != nil {
