@@ -100,6 +100,9 @@ type Turn struct {
 	ID     string
 	Holder string    // the process that runs it, "" if nobody does
 	Until  time.Time // when its lease ends
+
+	Parked    bool       // nobody runs it until a person decides about one of its calls, or has not in time
+	Approvals []Approval // the calls that persons were asked about, in that order; nil for none. Never changed in place
 }
 
 // A Batch is one atomic change of a session: events at consecutive indexes and, optionally, its row and an idempotency key.

@@ -12,7 +12,7 @@ func (s *Store) Claim(ctx context.Context, row Record) error {
 	if row.Turn.ID == "" {
 		return ErrFenced
 	}
-	row.Turn = s.lease(row.Turn.ID)
+	row.Turn = s.hold(row.Turn)
 	err := s.driver.Commit(ctx, Batch{SessionID: row.ID, Row: &row})
 	switch {
 	case errors.Is(err, ErrStale):
@@ -21,4 +21,11 @@ func (s *Store) Claim(ctx context.Context, row Record) error {
 		return fmt.Errorf("claiming a turn of session %s: %w", row.ID, err)
 	}
 	return nil
+}
+
+// hold returns an active turn as one of the store's holder.
+func (s *Store) hold(t Turn) Turn {
+	held := s.lease(t.ID)
+	held.Approvals = t.Approvals
+	return held
 }

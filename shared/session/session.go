@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -116,7 +115,8 @@ func (s *Store) Start(ctx context.Context, in Start) (Accepted, error) {
 	if err != nil || earlier != nil {
 		return s.repeat(earlier, err)
 	}
-	acc := Accepted{SessionID: "ses_" + s.opts.NewID(), TurnID: "turn_" + s.opts.NewID(), Token: s.newToken()}
+	acc := Accepted{SessionID: sessionPrefix + s.opts.NewID(), TurnID: "turn_" + s.opts.NewID()}
+	acc.Token = s.newToken(acc.SessionID)
 	row := Record{
 		ID: acc.SessionID, Agent: in.Agent, Owner: in.Owner, Channel: or(in.Channel, "http"), Mode: or(in.Mode, Chat),
 		Purpose: or(in.Purpose, "chat"), Title: in.Title, DryRun: in.DryRun, Files: in.Files,
@@ -150,7 +150,7 @@ func (s *Store) Send(ctx context.Context, in Message) (Accepted, error) {
 		if err := mayContinue(row, in); err != nil {
 			return nil, err
 		}
-		acc = Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Token: s.newToken(), Interrupted: row.Turn.ID}
+		acc = Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Token: s.newToken(row.ID), Interrupted: row.Turn.ID}
 		return func(at int64) Batch {
 			b := s.batch(row.ID, at, append(fence(row), event.New(acc.TurnID, event.MessageReceived{Text: in.Text}))...)
 			next := row
@@ -206,7 +206,7 @@ func mayContinue(row Record, in Message) error {
 		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
 	case row.Mode != Chat:
 		return bdkerr.New(bdkerr.SessionClosed, "a task session takes no follow-up: start a new session")
-	case subtle.ConstantTimeCompare([]byte(hash(in.Token)), []byte(row.TokenHash)) != 1:
+	case !row.Current(in.Token):
 		return bdkerr.New(bdkerr.StaleToken, "the continuation token is not the current one: use the token of the last accepted message")
 	}
 	return nil
@@ -246,7 +246,7 @@ func fence(row Record) []event.Event {
 		return nil
 	}
 	failed := event.TurnFailed{Message: "the turn was stopped", Status: event.StatusCancelled}
-	return []event.Event{event.New(row.Turn.ID, failed)}
+	return append(row.Turn.cancelled(), event.New(row.Turn.ID, failed))
 }
 
 // now returns the time as it is stored.
@@ -368,8 +368,6 @@ func (s *Store) commit(ctx context.Context, b Batch) error {
 	s.hub.tell(b.SessionID, b.Events)
 	return nil
 }
-
-func (s *Store) newToken() string { return "http:" + s.opts.NewID() }
 
 // keySlot is where the answer to a keyed request goes; nil if the request has no key.
 type keySlot struct{ key Key }

@@ -89,22 +89,20 @@ func (w *Writer) Append(ctx context.Context, data ...event.Data) ([]event.Event,
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
-		return w.store.batch(w.row.ID, at, events...)
-	})
+	events := w.events(data)
+	return w.write(ctx, func(at int64) Batch { return w.store.batch(w.row.ID, at, events...) })
 }
 
-// Finish records the last events of the turn, at least one, and leaves the session without an active turn, in one step.
-// An event that is scoped to the session gets no turn id. Afterwards the writer returns ErrFenced.
+// Finish records the last events of the turn, at least one, and leaves the session without an active turn, in one step. Calls that
+// still wait for approval are cancelled before. An event that is scoped to the session gets no turn id. Afterwards the writer returns ErrFenced.
 func (w *Writer) Finish(ctx context.Context, data ...event.Data) ([]event.Event, error) {
 	if len(data) == 0 {
 		return nil, errors.New("session: a turn ends with at least one event")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events, err := w.write(ctx, w.events(data), func(at int64, events []event.Event) Batch {
-		return w.store.idle(w.row, at, events)
-	})
+	last := w.events(data)
+	events, err := w.write(ctx, func(at int64) Batch { return w.store.idle(w.row, at, append(w.row.Turn.cancelled(), last...)) })
 	w.fenced = w.fenced || err == nil
 	return events, err
 }
@@ -123,8 +121,9 @@ func (w *Writer) events(data []event.Data) []event.Event {
 	return events
 }
 
-// write commits events at the next free index, walking past events of other writers but never past a fence.
-func (w *Writer) write(ctx context.Context, events []event.Event, batch func(int64, []event.Event) Batch) ([]event.Event, error) {
+// write commits a batch at the next free index, walking past events of other writers but never past a fence. A batch without
+// events is not written.
+func (w *Writer) write(ctx context.Context, batch func(at int64) Batch) ([]event.Event, error) {
 	if !w.loaded && !w.fenced {
 		return nil, errors.New("session: a writer appends before it has replayed the log")
 	}
@@ -132,10 +131,13 @@ func (w *Writer) write(ctx context.Context, events []event.Event, batch func(int
 		if w.fenced {
 			return nil, ErrFenced
 		}
-		b := batch(w.next, events)
+		b := batch(w.next)
+		if len(b.Events) == 0 {
+			return nil, nil
+		}
 		err := w.store.commit(ctx, b)
 		if err == nil {
-			w.next += int64(len(events))
+			w.next += int64(len(b.Events))
 			return b.Events, nil
 		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -169,9 +171,9 @@ func (w *Writer) walk(ctx context.Context, first event.Event) error {
 }
 
 // isFence reports whether an event that this writer did not append ends its turn: the end of the turn, the work of
-// another process on the same turn, or the beginning of another turn.
+// another process on the same turn, which a person's decision is not, or the beginning of another turn.
 func (w *Writer) isFence(e event.Event) bool {
-	return e.TurnID == w.turnID || e.Type == event.TypeMessageReceived || e.Type == event.TypeTurnStarted
+	return e.TurnID == w.turnID && e.Type != event.TypeApprovalResolved || e.Type == event.TypeMessageReceived || e.Type == event.TypeTurnStarted
 }
 
 // reload reads the row again after it changed under the writer; any other error is returned.

@@ -39,6 +39,9 @@ type row struct {
 	Until   *int64       `json:"until,omitempty"`
 	Next    int64        `json:"next,omitempty"`
 	Ended   string       `json:"ended,omitempty"`
+
+	Parked    bool               `json:"parked,omitempty"`
+	Approvals []session.Approval `json:"approvals,omitempty"`
 }
 
 // rowUpdate returns the write of r on condition that the stored version is its own. By is who writes.
@@ -46,6 +49,7 @@ func (d *Driver) rowUpdate(r session.Record, by string) (*types.Update, error) {
 	text, err := json.Marshal(row{
 		r.Agent, r.Owner, r.Channel, r.Mode, r.Purpose, r.Title, r.DryRun, millis(r.AsOf), r.Files, millis(r.CreatedAt),
 		millis(r.UpdatedAt), millis(r.ExpiresAt), r.TokenHash, r.Turn.ID, r.Turn.Holder, millis(r.Turn.Until), r.Next, r.Ended,
+		r.Turn.Parked, r.Turn.Approvals,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the row of session %s: %w", r.ID, err)
@@ -90,7 +94,8 @@ func record(item dynamox.Item) (session.Record, error) {
 		ID: id, Version: dynamox.Int(item, tables.SessionVersion),
 		Agent: r.Agent, Owner: r.Owner, Channel: r.Channel, Mode: r.Mode, Purpose: r.Purpose, Title: r.Title, DryRun: r.DryRun,
 		AsOf: instant(r.AsOf), Files: r.Files, CreatedAt: instant(r.Created), UpdatedAt: instant(r.Updated), ExpiresAt: instant(r.Expires),
-		TokenHash: r.Token, Turn: session.Turn{ID: r.Turn, Holder: r.Holder, Until: instant(r.Until)}, Next: r.Next, Ended: r.Ended,
+		TokenHash: r.Token, Next: r.Next, Ended: r.Ended,
+		Turn: session.Turn{ID: r.Turn, Holder: r.Holder, Until: instant(r.Until), Parked: r.Parked, Approvals: r.Approvals},
 	}, nil
 }
 

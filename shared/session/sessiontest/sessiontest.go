@@ -51,6 +51,7 @@ func Run(t *testing.T, h Harness) {
 		{"expire", expireCases()},
 		{"accept", acceptCases()},
 		{"turn", turnCases()},
+		{"approval", approvalCases()},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,7 +192,10 @@ func (b *bench) row(id string) session.Record {
 	return session.Record{
 		ID: id, Agent: agent, Owner: alice, Channel: "http", Mode: session.Chat, Purpose: "eval", Title: "tïtle", DryRun: true,
 		AsOf: time.Unix(0, 0).UTC(), Files: "sha256:00", CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), TokenHash: "hash",
-		Turn: session.Turn{ID: "turn_1", Holder: "here", Until: now.Add(time.Minute)}, Next: 1, Ended: "completed",
+		Next: 1, Ended: "completed",
+		Turn: session.Turn{ID: "turn_1", Holder: "here", Until: now.Add(time.Minute), Parked: true, Approvals: []session.Approval{
+			{CallID: "call_1", ToolName: "t", Index: 7, ExpiresAt: now, Decision: "deny", By: bob, Note: "n\u00f6"}, {CallID: "call_2"},
+		}},
 	}
 }
 

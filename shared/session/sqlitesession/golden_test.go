@@ -1,6 +1,7 @@
 package sqlitesession_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -77,7 +78,7 @@ func goldenStore(d session.Driver, prefix string) *session.Store {
 	})
 }
 
-// writeGolden writes a chat session that waits, one whose turn runs, and a task session that has ended.
+// writeGolden writes a chat session that waits, one whose turn runs, or is parked, and a task session that has ended.
 func writeGolden(t *testing.T, path string) {
 	t.Helper()
 	tmp := filepath.Join(t.TempDir(), "bdk.db")
@@ -93,7 +94,12 @@ func writeGolden(t *testing.T, path string) {
 	fatal(t, second(w.Finish(ctx, event.TurnCompleted{Result: "r"}, event.SessionWaiting{})))
 	fatal(t, s.PutSnapshot(ctx, waiting.SessionID, session.Snapshot{Next: 4, Data: []byte("snapshot\x00")}))
 	running := goldenStart(t, s, session.Start{DryRun: true, AsOf: goldenTime.Add(-time.Hour), Purpose: "eval", Channel: "review"})
-	fatal(t, second(goldenOpen(t, s, running).Append(ctx, event.TurnStarted{Model: "m"})))
+	w = goldenOpen(t, s, running)
+	fatal(t, second(w.Append(ctx, event.TurnStarted{Model: "m"})))
+	fatal(t, second(w.Ask(ctx, event.ApprovalRequested{CallID: "call_1", ToolName: "t", ExpiresAt: goldenTime.Add(time.Hour)})))
+	if parked, err := w.Park(ctx); err != nil || !parked {
+		t.Fatalf("parked: %t, %v", parked, err)
+	}
 	task := goldenStart(t, s, session.Start{Mode: session.Task})
 	fatal(t, second(goldenOpen(t, s, task).Finish(ctx, event.TurnCompleted{}, event.SessionCompleted{Result: "r"})))
 	fatal(t, os.WriteFile(path+".txt", []byte(dump(t, d)), 0o600))
@@ -150,7 +156,7 @@ func setFields(t *testing.T, row session.Record) []byte {
 	}
 	line, err := json.Marshal(all)
 	fatal(t, err)
-	return line
+	return bytes.ReplaceAll(line, []byte(`,"Parked":false,"Approvals":null`), nil)
 }
 
 // goOn has every session of a golden file do what it would have done next.
@@ -173,8 +179,8 @@ func goOn(t *testing.T, s *session.Store) {
 	fatal(t, s.Claim(t.Context(), rows[0]))
 	events, err := w.Finish(t.Context(), event.TurnCompleted{}, event.SessionWaiting{})
 	fatal(t, err)
-	if events[0].Index != 3 {
-		t.Errorf("the turn went on at index %d, want 3", events[0].Index)
+	if want := 3 + int64(2*len(rows[0].Turn.Approvals)); events[len(events)-2].Index != want {
+		t.Errorf("the turn ended at index %d, want %d", events[len(events)-2].Index, want)
 	}
 	n, err := sessionsLeft(t.Context(), s)
 	fatal(t, err)

@@ -2,6 +2,7 @@ package sqlitesession
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -16,13 +17,13 @@ import (
 // The statements on rows. columns are in the order of scanRow, and without the first two in that of rowArgs.
 const (
 	columns = `no, version, id, agent, owner, channel, mode, purpose, title, dry_run, as_of, files, created, updated, expires,
-token_hash, turn, holder, until, next, ended`
+token_hash, turn, holder, until, next, ended, parked, approvals`
 	selectRow = `SELECT ` + columns + ` FROM sessions WHERE id = ?`
-	insertRow = `INSERT INTO sessions(` + columns + `) VALUES(NULL, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	insertRow = `INSERT INTO sessions(` + columns + `) VALUES(NULL, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT(id) DO NOTHING RETURNING no`
 	updateRow = `UPDATE sessions SET version = version + 1, id = ?, agent = ?, owner = ?, channel = ?, mode = ?, purpose = ?, title = ?,
-dry_run = ?, as_of = ?, files = ?, created = ?, updated = ?, expires = ?, token_hash = ?, turn = ?, holder = ?, until = ?, next = ?, ended = ?
-WHERE id = ? AND version = ? RETURNING no`
+dry_run = ?, as_of = ?, files = ?, created = ?, updated = ?, expires = ?, token_hash = ?, turn = ?, holder = ?, until = ?, next = ?, ended = ?,
+parked = ?, approvals = ? WHERE id = ? AND version = ? RETURNING no`
 
 	byOwner = `SELECT ` + columns + ` FROM sessions WHERE agent = ? AND owner = ? AND (updated, no) < (?, ?)
 ORDER BY updated DESC, no DESC LIMIT ?`
@@ -35,8 +36,9 @@ ORDER BY updated DESC, no DESC LIMIT ?`
 func (d *Driver) Get(ctx context.Context, id string) (session.Record, error) {
 	rec := session.Record{}
 	err := d.db.Query(ctx, selectRow, func(row sqlitex.Row) error {
-		rec = scanRow(row)
-		return nil
+		var err error
+		rec, err = scanRow(row)
+		return err
 	}, id)
 	if err == nil && rec.Version == 0 {
 		err = session.ErrNotFound
@@ -46,10 +48,14 @@ func (d *Driver) Get(ctx context.Context, id string) (session.Record, error) {
 
 // putRow stores the row of a batch and returns the session's number.
 func putRow(tx *sqlitex.Tx, r session.Record) (no int64, err error) {
+	args, err := rowArgs(r)
+	if err != nil {
+		return 0, err
+	}
 	if r.Version == 0 {
-		err = tx.QueryRow(insertRow, rowArgs(r)...).Scan(&no)
+		err = tx.QueryRow(insertRow, args...).Scan(&no)
 	} else {
-		err = tx.QueryRow(updateRow, append(rowArgs(r), r.ID, r.Version)...).Scan(&no)
+		err = tx.QueryRow(updateRow, append(args, r.ID, r.Version)...).Scan(&no)
 	}
 	if errors.Is(err, sqlitex.ErrNoRows) {
 		return 0, session.ErrStale
@@ -57,22 +63,37 @@ func putRow(tx *sqlitex.Tx, r session.Record) (no int64, err error) {
 	return no, err
 }
 
-func rowArgs(r session.Record) []any {
-	var turn any
+func rowArgs(r session.Record) ([]any, error) {
+	var turn, approvals any
 	if r.Turn.ID != "" {
 		turn = r.Turn.ID
 	}
-	return append(make([]any, 0, 21), r.ID, r.Agent, r.Owner, r.Channel, string(r.Mode), r.Purpose, r.Title, r.DryRun, millis(r.AsOf), r.Files,
-		millis(r.CreatedAt), millis(r.UpdatedAt), millis(r.ExpiresAt), r.TokenHash, turn, r.Turn.Holder, millis(r.Turn.Until), r.Next, r.Ended)
+	if len(r.Turn.Approvals) > 0 {
+		text, err := json.Marshal(r.Turn.Approvals)
+		if err != nil {
+			return nil, fmt.Errorf("writing the approvals of session %s: %w", r.ID, err)
+		}
+		approvals = string(text)
+	}
+	return append(make([]any, 0, 23), r.ID, r.Agent, r.Owner, r.Channel, string(r.Mode), r.Purpose, r.Title, r.DryRun, millis(r.AsOf), r.Files,
+		millis(r.CreatedAt), millis(r.UpdatedAt), millis(r.ExpiresAt), r.TokenHash, turn, r.Turn.Holder, millis(r.Turn.Until), r.Next, r.Ended,
+		r.Turn.Parked, approvals), nil
 }
 
-func scanRow(row sqlitex.Row) session.Record {
-	return session.Record{
+func scanRow(row sqlitex.Row) (session.Record, error) {
+	r := session.Record{
 		Version: row.Int(1), ID: row.Text(2), Agent: row.Text(3), Owner: row.Text(4), Channel: row.Text(5), Mode: session.Mode(row.Text(6)),
 		Purpose: row.Text(7), Title: row.Text(8), DryRun: row.Int(9) != 0, AsOf: scanTime(row, 10), Files: row.Text(11),
 		CreatedAt: scanTime(row, 12), UpdatedAt: scanTime(row, 13), ExpiresAt: scanTime(row, 14), TokenHash: row.Text(15),
-		Turn: session.Turn{ID: row.Text(16), Holder: row.Text(17), Until: scanTime(row, 18)}, Next: row.Int(19), Ended: row.Text(20),
+		Turn: session.Turn{ID: row.Text(16), Holder: row.Text(17), Until: scanTime(row, 18), Parked: row.Int(21) != 0}, Next: row.Int(19), Ended: row.Text(20),
 	}
+	if row.Null(22) {
+		return r, nil
+	}
+	if err := json.Unmarshal([]byte(row.Text(22)), &r.Turn.Approvals); err != nil {
+		return r, fmt.Errorf("reading the approvals of session %s: %w", r.ID, err)
+	}
+	return r, nil
 }
 
 // millis returns the column of t.
@@ -111,8 +132,9 @@ func (d *Driver) List(ctx context.Context, q session.Query) ([]session.Record, s
 			next = session.EncodeCursor(q, after.String())
 			return nil
 		}
-		rows, after = append(rows, scanRow(row)), place{row.Int(13), row.Int(0)}
-		return nil
+		r, err := scanRow(row)
+		rows, after = append(rows, r), place{row.Int(13), row.Int(0)}
+		return err
 	}, args...)
 	if err != nil {
 		return nil, "", err

@@ -61,5 +61,8 @@ CREATE TABLE session_keys(
 CREATE INDEX session_keys_expiry ON session_keys(expires);
 
 CREATE TABLE sessions_trash(session INTEGER PRIMARY KEY) STRICT;
+`, `
+ALTER TABLE sessions ADD COLUMN parked INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN approvals TEXT; -- JSON; NULL for none
 `}}
 }
