@@ -24,6 +24,8 @@ const (
 // Turns is what runs turns.
 type Turns interface {
 	Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error)
+	// Parked returns the calls that a turn waits for after turn.Await, none if it does not any more.
+	Parked(ctx context.Context, ref turn.Ref) ([]string, error)
 	Fail(ctx context.Context, ref turn.Ref, message string) error
 }
 
@@ -32,6 +34,11 @@ func New(turns Turns, clk clock.Clock, log *slog.Logger) func(context.Context, s
 	return func(ctx context.Context, in sfnturn.StepInput) (out sfnturn.StepOutput, err error) {
 		err = invocation.Run(ctx, log, "step", func() ([]slog.Attr, error) {
 			out.Outcome, err = run(ctx, turns, clk, in)
+			if err == nil && out.Outcome == turn.Await {
+				if out.Calls, err = turns.Parked(ctx, in.Ref); len(out.Calls) == 0 {
+					out.Outcome = turn.Continue
+				}
+			}
 			attrs := []slog.Attr{slog.String("outcome", string(out.Outcome))}
 			if in.Error != nil {
 				attrs = append(attrs, slog.String("failure", in.Error.Error), slog.String("cause", in.Error.Cause))

@@ -23,10 +23,15 @@ import (
 type turns struct {
 	step func(ctx context.Context) (turn.Outcome, error)
 	fail func(message string) error
+
+	parked []string // the calls the turn waits for
 }
 
 func (t turns) Step(ctx context.Context, _ turn.Ref) (turn.Outcome, error) { return t.step(ctx) }
-func (t turns) Fail(_ context.Context, _ turn.Ref, message string) error   { return t.fail(message) }
+
+func (t turns) Parked(context.Context, turn.Ref) ([]string, error) { return t.parked, nil }
+
+func (t turns) Fail(_ context.Context, _ turn.Ref, message string) error { return t.fail(message) }
 
 const input = `{"sessionId":"ses_1","turnId":"turn_1"}`
 
@@ -57,6 +62,19 @@ func TestOutcomes(t *testing.T) {
 		}
 		if d := cmp.Diff(want, record); d != "" {
 			t.Errorf("the log: -want +got:\n%s", d)
+		}
+	}
+}
+
+// TestParks: a turn that waits for calls names them; one that does not any more goes on.
+func TestParks(t *testing.T) {
+	t.Parallel()
+	await := func(context.Context) (turn.Outcome, error) { return turn.Await, nil }
+	for want, calls := range map[string][]string{
+		`{"outcome":"await","calls":["call_1","call_2"]}`: {"call_1", "call_2"}, `{"outcome":"continue","calls":[]}`: nil,
+	} {
+		if out, _, err := invoke(t.Context(), t, turns{step: await, parked: calls}, clock.System{}, input); err != nil || out != want {
+			t.Errorf("got %s, %v; want %s", out, err, want)
 		}
 	}
 }

@@ -2,9 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -12,57 +13,139 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
+	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
 // callTools runs calls at the same time, as many as ParallelTools allows, and records each result as it comes. How many
 // calls a step has is bounded by what the model can write in one answer, and by nothing else. A result that cannot be
 // recorded does not end the calls beside it, unless the turn is not ours any more.
-func (r *run) callTools(ctx context.Context, calls []event.ActionCall) error {
+//
+// Calls that need approval are asked for once the others have their results.
+func (l *lane) callTools(ctx context.Context, calls []event.ActionCall) (turn.Outcome, error) {
+	if err := l.expire(ctx); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var g errgroup.Group
-	g.SetLimit(r.project.Agent.Limits.ParallelTools)
+	g.SetLimit(l.project.Agent.Limits.ParallelTools)
+	var ask []event.ActionCall
+	var worst outcome
 	for _, c := range calls {
+		state := l.gate(c)
+		switch {
+		case state.ask:
+			ask = append(ask, c)
+			continue
+		case state.wait:
+			worst.add(turn.Await)
+			continue
+		}
 		g.Go(func() error {
-			out := r.callTool(ctx, c)
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			if out.IsError {
-				r.log.WarnContext(ctx, "tool call failed", slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
-			}
-			err := r.append(ctx, event.ActionResult{
-				CallID: c.CallID, ToolName: c.ToolName, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed,
-			})
-			if errors.Is(err, session.ErrFenced) {
+			out, err := l.settle(ctx, c, state)
+			if fenced(err) {
 				cancel(err)
 			}
+			worst.add(out)
 			return err
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return "", err
+	}
+	if len(ask) > 0 {
+		worst.add(turn.Await)
+		if err := l.askFor(ctx, ask); err != nil {
+			return "", err
+		}
+	}
+	return worst.out, nil
 }
 
-func (r *run) callTool(ctx context.Context, c event.ActionCall) tool.Outcome {
-	if len(c.Args) == 0 {
-		return tool.Failed(r.whyMalformed(c.CallID))
+// outcome is that of several calls: one that has to be made again outweighs one that waits, and that one those that are done.
+type outcome struct {
+	mu  sync.Mutex
+	out turn.Outcome
+}
+
+func (o *outcome) add(out turn.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if out == turn.Continue || out == turn.Await && o.out == "" {
+		o.out = out
 	}
-	row := r.w.Row()
+}
+
+// settle brings a call to its result, if it can have one now.
+func (l *lane) settle(ctx context.Context, c event.ActionCall, state gate) (turn.Outcome, error) {
+	if l.delegates(c) && state.result == nil {
+		return l.delegate(ctx, c)
+	}
+	var out tool.Outcome
+	if state.result != nil {
+		out = *state.result
+	} else {
+		out = l.deps.Tools.Run(ctx, l.call(c), c.ToolName, c.Args, l.inherited[c.CallID])
+	}
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	return "", l.recordResult(ctx, c, out, state.rejected)
+}
+
+// recordResult records what came of a call, with the files that it changed.
+func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Outcome, rejected bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	files, err := l.files.commit(ctx)
+	if err != nil {
+		out = tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w", err))
+	}
+	if out.IsError {
+		l.log.WarnContext(ctx, "tool call failed", slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
+	}
+	var data []event.Data
+	if name, ok := loadedSkill(c, out); ok {
+		data = append(data, event.SkillLoaded{Name: name})
+	}
+	data = append(data, event.ActionResult{
+		CallID: c.CallID, ToolName: c.ToolName, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed,
+		Rejected: rejected, Workspace: files, ParentCallID: l.parent,
+	})
+	events, err := l.w.Append(ctx, data...)
+	return l.took(events, err)
+}
+
+// loadedSkill returns the name of the skill that a call has loaded.
+func loadedSkill(c event.ActionCall, out tool.Outcome) (string, bool) {
+	var in struct{ Name, File string }
+	if c.ToolName != bdk.ToolSkill || out.IsError || json.Unmarshal(c.Args, &in) != nil || in.File != "" {
+		return "", false
+	}
+	return in.Name, true
+}
+
+// call returns what a tool knows about a call.
+func (l *lane) call(c event.ActionCall) *bdk.Call {
+	log := l.log.With(slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
+	return callOf(l.Engine, l.w.Row(), l.ref.TurnID, c.CallID, log, l.files)
+}
+
+// callOf returns what a tool knows about a call in a session.
+func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files) *bdk.Call {
 	call := &bdk.Call{
-		ID:        c.CallID,
-		StateRoot: r.deps.StateRoot,
-		Logger:    r.log.With(slog.String("call_id", c.CallID), slog.String("tool", c.ToolName)),
+		ID: id, StateRoot: e.deps.StateRoot, Logger: log, Workspace: files,
 		Session: bdk.SessionInfo{
-			ID: row.ID, TurnID: r.ref.TurnID, Agent: row.Agent, Channel: row.Channel, Mode: string(row.Mode),
+			ID: row.ID, TurnID: turnID, Agent: row.Agent, Channel: row.Channel, Mode: string(row.Mode),
 			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,
 		},
 	}
-	return r.deps.Tools.Run(ctx, call, c.ToolName, c.Args, r.inherited[c.CallID])
+	return call
 }
 
-func (r *run) whyMalformed(callID string) error {
+func (l *lane) whyMalformed(callID string) error {
 	const remedy = "the tool was not run; call it again with arguments that are one JSON object"
-	if err := r.malformed[callID]; err != nil {
+	if err := l.malformed[callID]; err != nil {
 		return fmt.Errorf("%w: %s", err, remedy)
 	}
 	return fmt.Errorf("the arguments are not a JSON object: %s", remedy)

@@ -28,30 +28,30 @@ var errNoRoom = errors.New("the conversation does not fit the model's context")
 func room(a bdk.Agent) int { return max(0, a.ContextTokens-a.ContextTokens/10-a.MaxOutputTokens) }
 
 // space returns how many bytes of a request messages may have: instructions and tool schemas count too.
-func (r *run) space() int { return room(r.project.Agent)*bytesPerToken - r.fixed }
+func (l *lane) space() int { return room(l.project.Agent)*bytesPerToken - l.fixed }
 
 // tokens returns the size of a request with the given bytes of messages.
-func (r *run) tokens(messages int) int64 { return int64(r.fixed+messages) / bytesPerToken }
+func (l *lane) tokens(messages int) int64 { return int64(l.fixed+messages) / bytesPerToken }
 
 // crowded reports whether the next request would not fit.
-func (r *run) crowded() bool { return r.t.Bytes > r.space() }
+func (l *lane) crowded() bool { return l.th.Bytes > l.space() }
 
 // compact replaces the older part of a conversation that takes up space bytes or more by a summary, so that it takes up less. The summary gets up to a
 // quarter of the space, the messages that stay get one, and half is free again. It returns errNoRoom if that cannot be done.
-func (r *run) compact(ctx context.Context, space int) error {
+func (l *lane) compact(ctx context.Context, space int) error {
 	share := space / 4
 	if share <= 0 {
 		return errNoRoom
 	}
-	old, kept := r.split(share)
-	done := event.ContextCompacted{BeforeTokens: r.tokens(r.t.Bytes), Kept: len(kept)}
+	old, kept := l.split(share)
+	done := event.ContextCompacted{BeforeTokens: l.tokens(l.th.Bytes), Kept: len(kept), ParentCallID: l.parent}
 	text := flatten(old)
-	summary, err := r.summarize(ctx, headAndTail(text, 3*share), &done)
+	summary, err := l.summarize(ctx, headAndTail(text, 3*share), &done)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.log.WarnContext(ctx, "summary failed, older messages are cut instead", slog.Any("error", err))
+		l.log.WarnContext(ctx, "summary failed, older messages are cut instead", slog.Any("error", err))
 		summary = text
 	}
 	done.Summary = summaryHead + headAndTail(summary, share)
@@ -62,36 +62,36 @@ func (r *run) compact(ctx context.Context, space int) error {
 	if after >= space {
 		return errNoRoom
 	}
-	done.AfterTokens = r.tokens(after)
-	return r.append(ctx, done)
+	done.AfterTokens = l.tokens(after)
+	return l.append(ctx, done)
 }
 
 // split parts the conversation into what is summarized and what stays: the newest messages that take up to budget bytes,
 // never a result without its call.
-func (r *run) split(budget int) (old, kept []model.Message) {
-	cut := len(r.t.Messages)
-	for i := len(r.t.Messages) - 1; i > 0; i-- {
-		if budget -= sizeOf(r.t.Messages[i]); budget < 0 {
+func (l *lane) split(budget int) (old, kept []model.Message) {
+	cut := len(l.th.Messages)
+	for i := len(l.th.Messages) - 1; i > 0; i-- {
+		if budget -= sizeOf(l.th.Messages[i]); budget < 0 {
 			break
 		}
-		if r.t.Messages[i].Role != model.Results {
+		if l.th.Messages[i].Role != model.Results {
 			cut = i
 		}
 	}
-	return r.t.Messages[:cut], r.t.Messages[cut:]
+	return l.th.Messages[:cut], l.th.Messages[cut:]
 }
 
 // summarize asks the agent's models, in their order, for a summary.
-func (r *run) summarize(ctx context.Context, text string, done *event.ContextCompacted) (summary string, err error) {
+func (l *lane) summarize(ctx context.Context, text string, done *event.ContextCompacted) (summary string, err error) {
 	req := &model.Request{
 		Messages:  []model.Message{{Role: model.User, Text: summaryPrompt + text}},
-		MaxTokens: r.project.Agent.MaxOutputTokens,
-		SessionID: r.ref.SessionID,
-		Step:      r.t.Turn.Steps + 1,
+		MaxTokens: l.project.Agent.MaxOutputTokens,
+		SessionID: l.ref.SessionID,
+		Step:      l.th.Steps + 1,
 	}
-	for _, m := range r.deps.Models {
+	for _, m := range l.models {
 		var answer model.Answer
-		err = r.patiently(ctx, m, func() (err error) {
+		err = l.patiently(ctx, m, func() (err error) {
 			answer, err = collect(ctx, m, req)
 			return err
 		})

@@ -276,7 +276,7 @@ func TestFailThatLosesGoesOn(t *testing.T) {
 		}
 	}}
 	d.left.Store(3)
-	if err := newEngine(t, config{storage: storage{d, s.claims}, script: "rules: [{text: ok}]"}).Fail(t.Context(), ref, "gave up"); err != nil {
+	if err := newEngine(t, config{storage: storage{sessions: d, claims: s.claims}, script: "rules: [{text: ok}]"}).Fail(t.Context(), ref, "gave up"); err != nil {
 		t.Fatal(err)
 	}
 	if got := find[event.TurnFailed](t, events(t, s.sessions, ref.SessionID)); len(got) != 1 {
@@ -404,7 +404,7 @@ func TestResultThatIsLostLeavesOthersAlone(t *testing.T) {
 		d := hiccup{s.sessions, &atomic.Int64{}}
 		d.left.Store(1)
 		f := &fake{answers: [][]model.Delta{{call(0, "sleep", `{"a":1,"b":0}`), call(1, "sleep", `{"a":5,"b":0}`), finish(model.FinishToolCalls)}, hello}}
-		e := newEngine(t, config{storage: storage{d, s.claims}, models: f.named(), tools: []bdk.NamedTool{sleeps(runs)}})
+		e := newEngine(t, config{storage: storage{sessions: d, claims: s.claims}, models: f.named(), tools: []bdk.NamedTool{sleeps(runs)}})
 		ref, _ := start(t, e, "go")
 		if _, err := e.Step(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Fatalf("Step = %v; want the fault of the storage", err)

@@ -3,29 +3,33 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // Engine serves one agent. It is safe for concurrent use.
 type Engine struct {
-	project bdk.Project
-	deps    Deps
-	tools   []model.Tool // what the model is offered, in name order
-	fixed   int          // bytes of a request besides its messages
-	cache   *cache
+	project   bdk.Project
+	deps      Deps
+	main      mind            // of the agent itself
+	subagents map[string]mind // of its subagents, by name
+	cache     *cache
 }
 
 // NamedModel is a model and its id.
@@ -37,9 +41,14 @@ type NamedModel struct {
 // Deps are what an engine works with. Those without a default are required.
 type Deps struct {
 	Sessions  *session.Store
-	Runner    turn.Runner   // runs Step for the turns that Start and Send accept
-	Tools     *tool.Set     // the agent's tools
-	Models    []NamedModel  // the agent's model, then its fallbacks; at least one
+	Runner    turn.Runner             // runs Step for the turns that Start and Send accept
+	Tools     *tool.Set               // the agent's tools
+	Models    []NamedModel            // the agent's model, then its fallbacks; at least one
+	Subagents map[string][]NamedModel // the models of subagents that have their own, by name
+
+	Workspaces *workspace.Store // the files of sessions; nil: calls have none
+	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces
+
 	Clock     clock.Clock   // default: the system clock
 	NewID     func() string // default: 130 random bits in base 32, lower case
 	Log       *slog.Logger
@@ -64,10 +73,19 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	if project.Agent.Instructions != "" {
 		project.Instructions = project.Agent.Instructions
 	}
-	e := &Engine{project: project, deps: deps, tools: deps.Tools.Offer(), cache: newCache(cacheSessions, cacheBytes)}
-	e.fixed = len(project.Instructions)
-	for _, t := range e.tools {
-		e.fixed += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	if err := project.Agent.Result.Err(); err != nil {
+		return nil, fmt.Errorf("the Result of the agent: %w", err)
+	}
+	tools := deps.Tools.Offer()
+	e := &Engine{project: project, deps: deps, subagents: make(map[string]mind), cache: newCache(cacheSessions, cacheBytes)}
+	e.main = newMind(string(project.Instructions)+resultNote(project.Agent.Result.JSON()), deps.Models, tools)
+	tools = slices.DeleteFunc(slices.Clone(tools), func(t model.Tool) bool { return t.Name == bdk.ToolTask })
+	for _, s := range project.Subagents {
+		models := deps.Subagents[s.Name]
+		if len(models) == 0 {
+			models = deps.Models
+		}
+		e.subagents[s.Name] = newMind(string(cmp.Or(s.Agent.Instructions, s.Instructions, project.Instructions)), models, tools)
 	}
 	return e, nil
 }
@@ -90,6 +108,11 @@ func (e *Engine) Models() []string {
 // Start records a new session of the agent and has its first turn run. The agent's slug is filled in.
 func (e *Engine) Start(ctx context.Context, in session.Start) (session.Accepted, error) {
 	in.Agent = e.project.Slug
+	if !in.AsOf.IsZero() {
+		if err := e.deps.Tools.CheckTimeArgs(); err != nil {
+			return session.Accepted{}, err
+		}
+	}
 	acc, err := e.deps.Sessions.Start(ctx, in)
 	return e.started(ctx, acc, err)
 }

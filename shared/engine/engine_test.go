@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
@@ -28,12 +29,14 @@ import (
 	"github.com/bdk-lambda/bdk/shared/session/memsession"
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // The storage of an agent, which outlives its engines.
 type storage struct {
 	sessions session.Driver
 	claims   kv.Driver
+	blobs    blob.Driver // nil: there are no files
 }
 
 func newStorage() storage { return storage{sessions: memsession.New(), claims: memkv.New()} }
@@ -49,6 +52,9 @@ type config struct {
 	holder  string // the process; "" if turns are not leased
 	runner  turn.Runner
 	log     *slog.Logger // nil: shown by go test -v
+
+	subagents []bdk.Subagent
+	lanes     map[string][]engine.NamedModel // the models of subagents
 }
 
 // idle is a runner that runs nothing: tests call Step themselves.
@@ -56,6 +62,8 @@ type idle struct{}
 
 func (idle) Start(context.Context, turn.Ref) error { return nil }
 func (idle) Stop(context.Context, turn.Ref) error  { return nil }
+
+func (idle) Resume(context.Context, turn.Ref, bool, ...string) error { return nil }
 
 func newEngine(t testing.TB, c config) *engine.Engine {
 	t.Helper()
@@ -80,10 +88,15 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	default:
 		log = slog.New(slog.DiscardHandler)
 	}
-	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools}, engine.Deps{
+	deps := engine.Deps{
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
-		Runner:   c.runner, Tools: tools, Models: c.models, Log: log,
-	})
+		Runner:   c.runner, Tools: tools, Models: c.models, Subagents: c.lanes, Log: log,
+	}
+	if c.storage.blobs != nil {
+		deps.Blobs = blob.New(c.storage.blobs)
+		deps.Workspaces = workspace.New(deps.Blobs, workspace.Options{TempDir: t.TempDir()})
+	}
+	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

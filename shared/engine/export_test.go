@@ -9,11 +9,15 @@ import (
 // What tests see of the transcript.
 type Transcript = transcript
 
-func NewTranscript(budget int) *Transcript { return &transcript{budget: budget} }
+func NewTranscript(budget int) *Transcript {
+	t := &transcript{}
+	t.limit(budget)
+	return t
+}
 
 func Revive(snap session.Snapshot, budget int) *Transcript {
 	t := revive(snap)
-	t.budget = budget
+	t.limit(budget)
 	return t
 }
 
@@ -27,7 +31,7 @@ func Freeze(t *Transcript) session.Snapshot {
 
 func (t *transcript) Fold(e event.Event) error { return t.fold(e) }
 
-func (p *progress) Open() []event.ActionCall { return p.open() }
+func (t *thread) Open() []event.ActionCall { return t.open() }
 
 func SizeOf(m model.Message) int { return sizeOf(m) }
 

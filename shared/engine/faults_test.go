@@ -486,7 +486,7 @@ func TestTurnReadsSnapshotAndTailOnly(t *testing.T) {
 	t.Parallel()
 	s := newStorage()
 	before := &counting{Driver: s.sessions}
-	e := newEngine(t, config{storage: storage{before, s.claims}, script: "rules: [{text: ok}]"})
+	e := newEngine(t, config{storage: storage{sessions: before, claims: s.claims}, script: "rules: [{text: ok}]"})
 	ref, acc := start(t, e, "hi")
 	step(t, e, ref)
 	for range 400 {

@@ -37,17 +37,20 @@ func checkLimits(a bdk.Agent) error {
 	return errors.Join(errs...)
 }
 
-// limit returns which limit forbids another model call, "" if none does.
-func (r *run) limit() string {
-	l, spent := r.project.Agent.Limits, r.t.Spent
+// reached returns which limit forbids another model call, "" if none does.
+func (l *lane) reached() string {
+	l.mu.Lock()
+	spent := l.t.Spent
+	l.mu.Unlock()
+	limits := l.project.Agent.Limits
 	tokens := model.Usage(spent.Usage).Total()
 	switch {
-	case r.t.Turn.Steps >= l.StepsPerTurn:
-		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", l.StepsPerTurn)
-	case l.TokensPerSession > 0 && tokens >= l.TokensPerSession:
-		return fmt.Sprintf("the session used %d tokens of %d (TokensPerSession)", tokens, l.TokensPerSession)
-	case l.USDPerSession > 0 && spent.USD >= l.USDPerSession:
-		return fmt.Sprintf("the session cost about $%.4f of $%.4f (USDPerSession)", spent.USD, l.USDPerSession)
+	case l.th.Steps >= limits.StepsPerTurn:
+		return fmt.Sprintf("the turn made %d model calls (StepsPerTurn)", limits.StepsPerTurn)
+	case limits.TokensPerSession > 0 && tokens >= limits.TokensPerSession:
+		return fmt.Sprintf("the session used %d tokens of %d (TokensPerSession)", tokens, limits.TokensPerSession)
+	case limits.USDPerSession > 0 && spent.USD >= limits.USDPerSession:
+		return fmt.Sprintf("the session cost about $%.4f of $%.4f (USDPerSession)", spent.USD, limits.USDPerSession)
 	}
 	return ""
 }

@@ -151,6 +151,8 @@ type failing struct{}
 func (failing) Start(context.Context, turn.Ref) error { return errors.New("no room") }
 func (failing) Stop(context.Context, turn.Ref) error  { return errors.New("no room") }
 
+func (failing) Resume(context.Context, turn.Ref, bool, ...string) error { return errors.New("no room") }
+
 // What was recorded is accepted, whatever the runner says: it will find the turn.
 func TestAcceptedMeansRecorded(t *testing.T) {
 	t.Parallel()
@@ -205,6 +207,10 @@ func (n *noting) note(what string, ref turn.Ref) error {
 
 func (n *noting) Start(_ context.Context, ref turn.Ref) error { return n.note("start", ref) }
 func (n *noting) Stop(_ context.Context, ref turn.Ref) error  { return n.note("stop", ref) }
+
+func (n *noting) Resume(_ context.Context, ref turn.Ref, parked bool, callIDs ...string) error {
+	return n.note(fmt.Sprint("resume ", callIDs, parked), ref)
+}
 
 // The runner is told of every turn once, and of every turn that is ended before its time.
 func TestRunnerIsTold(t *testing.T) {

@@ -29,7 +29,7 @@ func (e *Engine) load(ctx context.Context, id string, next int64) (*transcript, 
 		}
 	}
 	t := revive(snap)
-	t.budget = e.project.Agent.Limits.ToolOutput
+	t.limit(e.project.Agent.Limits.ToolOutput)
 	return t, nil
 }
 
@@ -56,7 +56,7 @@ type frozen struct {
 	Transcript *transcript `json:"transcript"`
 }
 
-const form = 1
+const form = 2
 
 func freeze(t *transcript) (session.Snapshot, error) {
 	data, err := json.Marshal(frozen{form, t})

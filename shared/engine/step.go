@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,16 +18,14 @@ import (
 // run is one invocation of Step: a writer at the end of the log and what the log amounts to.
 type run struct {
 	*Engine
-	ref turn.Ref
-	w   *session.Writer
-	log *slog.Logger
+	ref   turn.Ref
+	w     *session.Writer
+	log   *slog.Logger
+	files *files
 
-	mu        sync.Mutex // guards t: tools record their results while others run
-	t         *transcript
-	inherited map[string]bool  // calls that another invocation may have begun, by call id
-	malformed map[string]error // calls whose arguments cannot be used, by call id
-	fault     string           // why the last model call has to be made again; "" if it has not
-	failed    bool             // the turn was ended with an error
+	mu     sync.Mutex // guards t: calls and delegations record what they do while others run
+	t      *transcript
+	failed bool // the turn was ended with an error
 }
 
 var errTurnTime = errors.New("the turn took too long")
@@ -67,12 +66,13 @@ func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 	if err != nil {
 		return "", err
 	}
+	defer r.files.close(ctx, r.log)
 	out, err := r.loop(ctx)
 	if err != nil {
 		return "", err
 	}
 	if p := r.t.Turn; out == turn.Done {
-		r.log.InfoContext(ctx, "turn ended", slog.Bool("failed", r.failed), slog.Int("model_calls", p.Steps),
+		r.log.InfoContext(ctx, "turn ended", slog.Bool("failed", r.failed), slog.Int("model_calls", r.t.Steps),
 			slog.Int64("input_tokens", p.Spent.Usage.InputTokens), slog.Int64("output_tokens", p.Spent.Usage.OutputTokens),
 			slog.Duration("took", e.deps.Clock.Now().Sub(p.StartedAt)))
 	}
@@ -95,10 +95,8 @@ func (e *Engine) open(ctx context.Context, ref turn.Ref) (*run, error) {
 	if t.Turn.ID != ref.TurnID {
 		return nil, fmt.Errorf("%w: it holds no message of turn %s", errUnreadable, ref.TurnID)
 	}
-	r := &run{Engine: e, ref: ref, w: w, t: t, log: e.logOf(ref, w.Row()), inherited: make(map[string]bool)}
-	for _, c := range t.Turn.open() {
-		r.inherited[c.CallID] = true
-	}
+	r := &run{Engine: e, ref: ref, w: w, t: t, log: e.logOf(ref, w.Row())}
+	r.files = e.openFiles(t.Files, w.Row().Files)
 	return r, nil
 }
 
@@ -114,42 +112,50 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 			return "", err
 		}
 	}
-	deadline := r.t.Turn.StartedAt.Add(r.project.Agent.Limits.TurnTime)
-	bounded, cancel := context.WithTimeoutCause(ctx, deadline.Sub(r.deps.Clock.Now()), errTurnTime)
+	bounded, cancel := context.WithTimeoutCause(ctx, r.left(), errTurnTime)
 	defer cancel()
+	main := r.lane("", r.main, &r.t.thread)
 	for !r.t.Turn.Ended {
-		if turn.ShouldYield(ctx, r.need()) {
-			return turn.Continue, nil
-		}
-		err := r.next(bounded)
+		out, err := main.work(bounded)
 		if errors.Is(context.Cause(bounded), errTurnTime) && !r.t.Turn.Ended {
-			err = r.fail(ctx, fmt.Sprintf("limit reached: the turn ran for %s (TurnTime)", r.project.Agent.Limits.TurnTime))
+			out, err = turn.Done, r.fail(ctx, fmt.Sprintf("limit reached: the turn ran for %s (TurnTime)", r.project.Agent.Limits.TurnTime))
 		}
-		if err != nil {
-			return "", err
+		if err != nil || out == turn.Continue {
+			return out, err
+		}
+		if out == turn.Await && r.waits() {
+			if parked, err := r.w.Park(ctx); parked || err != nil {
+				return out, err
+			}
 		}
 	}
 	return turn.Done, nil
 }
 
-// need returns how long the next move of the turn may take at most, 0 if nobody knows: a model has no time limit of its own.
-func (r *run) need() time.Duration {
-	var most time.Duration
-	for _, c := range r.t.Turn.open() {
-		most = max(most, r.deps.Tools.Timeout(c.ToolName))
+// left returns how much of the time of the turn is left. While it waits for people its time stands still.
+func (r *run) left() time.Duration {
+	p := r.t.Turn
+	spent := r.deps.Clock.Now().Sub(p.StartedAt) - p.Waited
+	if len(r.w.Row().Turn.Pending()) > 0 {
+		spent = p.LastAt.Sub(p.StartedAt) - p.Waited
 	}
-	return most
+	return r.project.Agent.Limits.TurnTime - spent
 }
 
-// next makes one move of the turn: it runs the calls that are open, or asks the model, whose last answer ends the turn.
-func (r *run) next(ctx context.Context) error {
-	if calls := r.t.Turn.open(); len(calls) > 0 {
-		return r.callTools(ctx, calls)
+// waits reports whether nobody has decided yet about the calls that are open, nor has their time passed.
+func (r *run) waits() bool {
+	open := r.t.open()
+	for _, k := range r.t.Turn.Tasks {
+		open = append(open, k.open()...)
 	}
-	if reason := r.limit(); reason != "" {
-		return r.fail(ctx, "limit reached: "+reason)
+	now := r.deps.Clock.Now()
+	for _, a := range r.w.Row().Turn.Approvals {
+		over := a.Decision != "" || !now.Before(a.ExpiresAt)
+		if over && slices.ContainsFunc(open, func(c event.ActionCall) bool { return c.CallID == a.CallID }) {
+			return false
+		}
 	}
-	return r.ask(ctx)
+	return true
 }
 
 // append records events of the turn and takes them into the transcript.
@@ -170,7 +176,7 @@ func (r *run) finish(ctx context.Context, data ...event.Data) error {
 
 // took folds what was just recorded. Events of others that the writer walked past do not matter to the conversation.
 func (r *run) took(events []event.Event, err error) error {
-	if err != nil {
+	if err != nil || len(events) == 0 {
 		return err
 	}
 	r.t.Next = events[0].Index
@@ -180,18 +186,6 @@ func (r *run) took(events []event.Event, err error) error {
 		}
 	}
 	return nil
-}
-
-// complete ends the turn well, with the events of its last step.
-func (r *run) complete(ctx context.Context, last event.MessageCompleted, before ...event.Data) error {
-	spent := r.t.Turn.Spent
-	spent.add(*last.Usage, last.UsageOf)
-	done := event.TurnCompleted{Result: last.Text, Usage: &spent.Usage, Cost: spent.cost()}
-	end := event.Data(event.SessionWaiting{})
-	if r.w.Row().Mode == session.Task {
-		end = event.SessionCompleted{Result: last.Text}
-	}
-	return r.finish(ctx, append(before, last, done, end)...)
 }
 
 // fail ends the turn with an error.

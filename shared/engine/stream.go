@@ -79,18 +79,18 @@ func collect(ctx context.Context, m NamedModel, req *model.Request) (model.Answe
 }
 
 // stream makes one model call and records its answer while it comes.
-func (r *run) stream(ctx context.Context, m NamedModel) error {
+func (l *lane) stream(ctx context.Context, m NamedModel) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v := newVoice(m.ID)
-	c := pieces(ctx, m.Model, r.request())
+	v := newVoice(m.ID, l.parent)
+	c := pieces(ctx, m.Model, l.request())
 	for {
-		p, more, err := r.hear(ctx, c, v)
+		p, more, err := l.hear(ctx, c, v)
 		switch {
 		case err != nil:
 			return err
 		case !more:
-			return r.record(ctx, m, v)
+			return l.record(ctx, m, v)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case p.err != nil:
@@ -101,14 +101,14 @@ func (r *run) stream(ctx context.Context, m NamedModel) error {
 }
 
 // hear returns the next piece, writing the deltas that fall due meanwhile.
-func (r *run) hear(ctx context.Context, c <-chan piece, v *voice) (piece, bool, error) {
+func (l *lane) hear(ctx context.Context, c <-chan piece, v *voice) (piece, bool, error) {
 	var due <-chan time.Time
-	if d, waiting := v.wait(r.deps.Clock.Now()); waiting && d > 0 {
-		timer, stop := r.deps.Clock.After(d)
+	if d, waiting := v.wait(l.deps.Clock.Now()); waiting && d > 0 {
+		timer, stop := l.deps.Clock.After(d)
 		defer stop()
 		due = timer
 	} else if waiting {
-		if err := r.say(ctx, v); err != nil {
+		if err := l.say(ctx, v); err != nil {
 			return piece{}, false, err
 		}
 	}
@@ -117,7 +117,7 @@ func (r *run) hear(ctx context.Context, c <-chan piece, v *voice) (piece, bool, 
 		case p, more := <-c:
 			return p, more, nil
 		case <-due:
-			if err := r.say(ctx, v); err != nil {
+			if err := l.say(ctx, v); err != nil {
 				return piece{}, false, err
 			}
 		case <-ctx.Done():
@@ -126,15 +126,15 @@ func (r *run) hear(ctx context.Context, c <-chan piece, v *voice) (piece, bool, 
 	}
 }
 
-func (r *run) say(ctx context.Context, v *voice) error {
-	if data := v.speak(r.deps.Clock.Now()); len(data) > 0 {
-		return r.append(ctx, data...)
+func (l *lane) say(ctx context.Context, v *voice) error {
+	if data := v.speak(l.deps.Clock.Now()); len(data) > 0 {
+		return l.append(ctx, data...)
 	}
 	return nil
 }
 
 // record writes down a whole answer: the calls it asks for, or the end of the turn.
-func (r *run) record(ctx context.Context, m NamedModel, v *voice) error {
+func (l *lane) record(ctx context.Context, m NamedModel, v *voice) error {
 	answer := v.answer.Answer()
 	calls, usage := answer.Message.Calls, event.Usage(answer.Usage)
 	switch {
@@ -146,32 +146,32 @@ func (r *run) record(ctx context.Context, m NamedModel, v *voice) error {
 		answer.Finish = model.FinishOther
 	}
 	rest := v.rest()
-	done := event.MessageCompleted{Text: v.text.whole.String(), FinishReason: string(answer.Finish), Usage: &usage, UsageOf: m.ID}
+	done := event.MessageCompleted{Text: v.text.whole.String(), FinishReason: string(answer.Finish), Usage: &usage, UsageOf: m.ID, ParentCallID: l.parent}
 	if len(calls) == 0 {
-		return r.complete(ctx, done, rest...)
+		return l.complete(ctx, done, rest...)
 	}
 	done.FinishReason = string(model.FinishToolCalls)
-	return r.append(ctx, append(rest, done, event.ActionsRequested{Calls: r.number(calls, answer.Finish)})...)
+	return l.append(ctx, append(rest, done, event.ActionsRequested{Calls: l.number(calls, answer.Finish), ParentCallID: l.parent})...)
 }
 
 // number gives the calls ids of our own, because those of providers need not be unique in a session, and keeps what is
 // wrong with arguments that are no JSON object. If the answer was cut, no arguments may be lost ones.
-func (r *run) number(calls []model.Call, finish model.FinishReason) []event.ActionCall {
-	r.malformed = make(map[string]error)
+func (l *lane) number(calls []model.Call, finish model.FinishReason) []event.ActionCall {
+	l.malformed = make(map[string]error)
 	out := make([]event.ActionCall, len(calls))
 	for i, c := range calls {
-		id, args := "call_"+r.deps.NewID(), c.Args
+		id, args := "call_"+l.deps.NewID(), c.Args
 		cut := finish == model.FinishLength && i == len(calls)-1
 		if len(args) == 0 && !cut {
 			args = json.RawMessage("{}")
 		}
 		if err := schema.Object(args); err != nil {
 			if cut {
-				err = fmt.Errorf("the answer was cut at %d tokens (MaxOutputTokens), inside the arguments", r.project.Agent.MaxOutputTokens)
+				err = fmt.Errorf("the answer was cut at %d tokens (MaxOutputTokens), inside the arguments", l.project.Agent.MaxOutputTokens)
 			}
-			r.malformed[id], args = err, nil
+			l.malformed[id], args = err, nil
 		}
-		out[i] = event.ActionCall{CallID: id, ToolName: c.Name, Args: args}
+		out[i] = event.ActionCall{CallID: id, ToolName: c.Name, Args: args, ParentCallID: l.parent}
 	}
 	return out
 }

@@ -161,7 +161,7 @@ func checkTranscript(t testing.TB, when string, tr *engine.Transcript) {
 	if size != tr.Bytes {
 		t.Fatalf("%s: messages have %d bytes, counted are %d", when, size, tr.Bytes)
 	}
-	if len(tr.Turn.Open()) == 0 && len(tr.Messages) > 0 {
+	if len(tr.Open()) == 0 && len(tr.Messages) > 0 {
 		checkPairs(t, []*model.Request{{Messages: tr.Messages}})
 	}
 }
@@ -218,7 +218,7 @@ func TestSnapshotOfAnotherFormIsNotUsed(t *testing.T) {
 	}
 	forms := []string{
 		``, `null`, `{}`, `[]`, `1`, `{"next":`, `{"next":7}`, `{"next":-1}`, `{"form":99,"transcript":{"next":7}}`, string(good.Data[:len(good.Data)/2]),
-		encode(t, whole), strings.Replace(string(good.Data), `"form":1`, `"form":0`, 1), `{"form":1}`, `{"form":1,"transcript":null}`,
+		encode(t, whole), strings.Replace(string(good.Data), `"form":2`, `"form":1`, 1), `{"form":2}`, `{"form":2,"transcript":null}`,
 		strings.Replace(string(good.Data), `"next":`, `"next":1`, 1),
 	}
 	for _, form := range forms {

@@ -19,6 +19,7 @@ const (
 // as deltas adds up to exactly what it gives as the whole.
 type voice struct {
 	model     string // provider:name
+	parent    string // call id of the delegation that speaks; "" for the agent itself
 	answer    *model.Accumulator
 	text      spoken
 	reasoning spoken
@@ -32,8 +33,8 @@ type spoken struct {
 	whole   strings.Builder
 }
 
-func newVoice(modelID string) *voice {
-	return &voice{model: modelID, answer: model.NewAccumulator(modelID)}
+func newVoice(modelID, parent string) *voice {
+	return &voice{model: modelID, parent: parent, answer: model.NewAccumulator(modelID)}
 }
 
 // take adds a delta.
@@ -52,12 +53,12 @@ func (v *voice) take(d model.Delta) {
 // endReasoning completes the open block of reasoning, if there is one.
 func (v *voice) endReasoning(signature string) {
 	if rest := v.reasoning.speak(true); rest != "" {
-		v.out = append(v.out, event.ReasoningAppended{Text: rest})
+		v.out = append(v.out, event.ReasoningAppended{Text: rest, ParentCallID: v.parent})
 	}
 	if v.reasoning.whole.Len() == 0 && signature == "" {
 		return
 	}
-	done := event.ReasoningCompleted{Text: v.reasoning.whole.String(), Signature: signature}
+	done := event.ReasoningCompleted{Text: v.reasoning.whole.String(), Signature: signature, ParentCallID: v.parent}
 	if signature != "" {
 		done.Model = v.model
 	}
@@ -83,10 +84,10 @@ func (v *voice) speak(now time.Time) []event.Data {
 	out := v.out
 	v.out = nil
 	if s := v.reasoning.speak(false); s != "" {
-		out = append(out, event.ReasoningAppended{Text: s})
+		out = append(out, event.ReasoningAppended{Text: s, ParentCallID: v.parent})
 	}
 	if s := v.text.speak(false); s != "" {
-		out = append(out, event.MessageAppended{Text: s})
+		out = append(out, event.MessageAppended{Text: s, ParentCallID: v.parent})
 	}
 	return out
 }
@@ -97,7 +98,7 @@ func (v *voice) rest() []event.Data {
 	out := v.out
 	v.out = nil
 	if s := v.text.speak(true); s != "" {
-		out = append(out, event.MessageAppended{Text: s})
+		out = append(out, event.MessageAppended{Text: s, ParentCallID: v.parent})
 	}
 	return out
 }

@@ -46,9 +46,10 @@ type Decision struct {
 // Decided is what a call's approval came to.
 type Decided struct {
 	Approval Approval
-	TurnID   string // the turn that waits for it, or did; "" if it is over
-	Again    bool   // it was decided so before
-	Woken    bool   // the turn was parked and is held by this store now
+	TurnID   string   // the turn that waits for it, or did; "" if it is over
+	Again    bool     // it was decided so before
+	Woken    bool     // the turn was parked and is held by this store now
+	Waited   []string // what the turn waited for: this call, and those that are still not decided
 }
 
 // Decide records a decision, once: the same again, by whoever, is answered as the first was. A turn that is parked becomes one of
@@ -64,7 +65,7 @@ func (s *Store) Decide(ctx context.Context, in Decision) (Decided, error) {
 			return nil, errors.Join(err, mayDecide(past, in, s.now()))
 		}
 		a := row.Turn.Approvals[i]
-		out = Decided{Approval: a, TurnID: row.Turn.ID, Again: true}
+		out = Decided{Approval: a, TurnID: row.Turn.ID, Again: true, Waited: []string{a.CallID}}
 		if err := mayDecide(a, in, s.now()); err != nil || a.Decision != "" {
 			return nil, err
 		}
@@ -75,6 +76,10 @@ func (s *Store) Decide(ctx context.Context, in Decision) (Decided, error) {
 			next.Turn = s.hold(next.Turn)
 		}
 		out.Approval, out.Again, out.Woken = a, false, row.Turn.Parked
+		out.Waited = nil
+		for _, p := range row.Turn.Pending() {
+			out.Waited = append(out.Waited, p.CallID)
+		}
 		return func(at int64) Batch {
 			b := s.batch(row.ID, at, event.New(row.Turn.ID, a.resolved()))
 			next.Next = at + 1

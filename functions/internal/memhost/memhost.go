@@ -146,6 +146,11 @@ func (h *Host) Step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 	return h.agent.Step(ctx, ref)
 }
 
+// Parked returns the calls that a turn waits for.
+func (h *Host) Parked(ctx context.Context, ref turn.Ref) ([]string, error) {
+	return h.agent.Parked(ctx, ref)
+}
+
 // Fail ends a turn.
 func (h *Host) Fail(ctx context.Context, ref turn.Ref, message string) error {
 	h.log.InfoContext(ctx, "failed a turn", slog.String("turn_id", ref.TurnID), slog.String("message", message))
@@ -195,6 +200,9 @@ func (idle) Start(context.Context, turn.Ref) error { return nil }
 
 // Stop implements [turn.Runner].
 func (idle) Stop(context.Context, turn.Ref) error { return nil }
+
+// Resume implements [turn.Runner].
+func (idle) Resume(context.Context, turn.Ref, bool, ...string) error { return nil }
 
 // ids makes ids that can be foretold.
 type ids struct {

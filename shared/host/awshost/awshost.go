@@ -126,8 +126,8 @@ func (h *Host) connect(cfg aws.Config) {
 		h.logs = cloudlog.New(cloudwatchlogs.NewFromConfig(cfg), group, h.opts.Clock)
 	}
 	machine := sfnturn.NewClient(cfg)
-	h.runner = sfnturn.New(machine, env(deploy.EnvMachine))
 	h.tokens = sfnturn.NewTokens(machine, h.kv)
+	h.runner = sfnturn.New(machine, env(deploy.EnvMachine), h.tokens)
 	h.sweeper = sfnturn.NewSweeper(h.runner, h.sessions, h.project.Slug, sfnturn.SweepOptions{Clock: h.opts.Clock, Log: h.log})
 	h.sandbox = newSandbox(env)
 	if function := env(deploy.EnvExec); function != "" {

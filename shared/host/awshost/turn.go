@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/deploy"
@@ -42,8 +43,22 @@ func (h *Host) Fail(ctx context.Context, ref turn.Ref, message string) error {
 	return h.control.Fail(ctx, ref, message)
 }
 
-// Await parks a call until somebody decides.
-func (h *Host) Await(ctx context.Context, in sfnturn.AwaitInput) error { return h.tokens.Park(ctx, in) }
+// Parked returns the calls that a parked turn waits for, see [engine.Engine.Parked].
+func (h *Host) Parked(ctx context.Context, ref turn.Ref) ([]string, error) {
+	return h.control.Parked(ctx, ref)
+}
+
+// Await parks a call until somebody decides about a call of its turn. If that has happened meanwhile, the turn goes on at once.
+func (h *Host) Await(ctx context.Context, in sfnturn.AwaitInput) error {
+	if err := h.tokens.Park(ctx, in); err != nil {
+		return err
+	}
+	calls, err := h.control.Parked(ctx, in.Ref)
+	if err != nil || slices.Contains(calls, in.CallID) {
+		return err
+	}
+	return h.runner.Resume(ctx, in.Ref, false, in.CallID)
+}
 
 // Sweep starts turns that were accepted and not started, and ends those whose execution has ended without them.
 func (h *Host) Sweep(ctx context.Context) error { return h.sweeper.Sweep(ctx, h.control.Fail) }

@@ -26,7 +26,7 @@ type idle struct{}
 func (idle) Start(context.Context, turn.Ref) error { return nil }
 func (idle) Stop(context.Context, turn.Ref) error  { return nil }
 
-func (idle) Resume(context.Context, turn.Ref, string, bool) error { return nil }
+func (idle) Resume(context.Context, turn.Ref, bool, ...string) error { return nil }
 
 // TestRequestsAndUnitsOfWholeTurns fixes what turns of the engine cost in storage, when each part runs in a process that has
 // nothing in its caches.

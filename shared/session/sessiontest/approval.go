@@ -101,13 +101,13 @@ func decides(b *bench) {
 	want := session.Approval{
 		CallID: "b", ToolName: "t", Index: 3, ExpiresAt: b.clock.Now().Add(time.Hour), Decision: event.Deny, By: bob, Note: "why nöt",
 	}
-	b.diff("decided", session.Decided{Approval: want, TurnID: acc.TurnID, Woken: true}, got)
+	b.diff("decided", session.Decided{Approval: want, TurnID: acc.TurnID, Woken: true, Waited: []string{"a", "b"}}, got)
 	b.diff("stored", want, b.turn(acc.SessionID).Approvals[1])
 	again := decision(acc, "b", event.Deny)
 	again.By, again.Note = alice, ""
 	got, err = b.store.Decide(b.Context(), again)
 	b.must(err)
-	b.diff("again", session.Decided{Approval: want, TurnID: acc.TurnID, Again: true}, got)
+	b.diff("again", session.Decided{Approval: want, TurnID: acc.TurnID, Again: true, Waited: []string{"b"}}, got)
 	_, err = b.store.Decide(b.Context(), decision(acc, "b", event.Approve))
 	b.wantCode(err, bdkerr.Decided)
 	_, err = b.store.Decide(b.Context(), decision(acc, "x", event.Approve))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,7 @@ type task struct {
 	ref    turn.Ref
 	ctx    context.Context //nolint:containedctx // ends when the turn is stopped
 	cancel context.CancelCauseFunc
+	again  bool // it was resumed before it was over
 }
 
 func (t *task) begin(base context.Context) { t.ctx, t.cancel = context.WithCancelCause(base) }
@@ -115,12 +117,34 @@ func (r *Runner) Start(_ context.Context, ref turn.Ref) error {
 		return errors.New("localturn: the runner is closed")
 	}
 	if r.known[ref.TurnID] == nil {
-		t := &task{ref: ref}
-		r.known[ref.TurnID] = t
-		r.waiting = append(r.waiting, t)
-		r.dispatch()
+		r.enqueue(ref)
 	}
 	return nil
+}
+
+// enqueue has a turn run as soon as there is room. The caller holds mu.
+func (r *Runner) enqueue(ref turn.Ref) {
+	t := &task{ref: ref}
+	r.known[ref.TurnID] = t
+	r.waiting = append(r.waiting, t)
+	r.dispatch()
+}
+
+// Resume runs a turn that was parked. One that was not is run by somebody who finds the decision.
+func (r *Runner) Resume(ctx context.Context, ref turn.Ref, parked bool, _ ...string) error {
+	if !parked {
+		return nil
+	}
+	r.mu.Lock()
+	t := r.known[ref.TurnID]
+	if t != nil {
+		t.again = true
+	}
+	r.mu.Unlock()
+	if t != nil {
+		return nil
+	}
+	return r.Start(ctx, ref)
 }
 
 // Stop ends the context of a turn that runs. One that waits finds out by itself that it was stopped.
@@ -182,6 +206,9 @@ func (r *Runner) done(t *task) {
 	defer r.mu.Unlock()
 	delete(r.known, t.ref.TurnID)
 	r.running--
+	if t.again && !r.closed {
+		r.enqueue(t.ref)
+	}
 	r.dispatch()
 }
 
@@ -192,7 +219,7 @@ func (r *Runner) run(t *task) {
 	for {
 		out, err := r.try(t)
 		switch {
-		case err == nil && out == turn.Done:
+		case err == nil && (out == turn.Done || out == turn.Await):
 			return
 		case t.ctx.Err() != nil || r.yielding.Load():
 			return
@@ -252,7 +279,7 @@ func (r *Runner) every(ctx context.Context, end <-chan struct{}, d time.Duration
 func (r *Runner) recover(ctx context.Context) error {
 	return r.active(ctx, func(row session.Record) error {
 		ref := turn.Ref{SessionID: row.ID, TurnID: row.Turn.ID}
-		if r.holds(ref) || r.heldElsewhere(row.Turn) {
+		if r.holds(ref) || r.waits(row.Turn) || r.heldElsewhere(row.Turn) {
 			return nil
 		}
 		err := r.opts.Sessions.Claim(ctx, row)
@@ -265,6 +292,12 @@ func (r *Runner) recover(ctx context.Context) error {
 		r.opts.Log.InfoContext(ctx, "turn recovered", slog.String("session_id", ref.SessionID), slog.String("turn_id", ref.TurnID))
 		return r.Start(ctx, ref)
 	})
+}
+
+// waits reports whether a turn waits for a decision that may still be made.
+func (r *Runner) waits(t session.Turn) bool {
+	now := r.opts.Clock.Now()
+	return t.Parked && !slices.ContainsFunc(t.Approvals, func(a session.Approval) bool { return a.Decision == "" && !now.Before(a.ExpiresAt) })
 }
 
 // heldElsewhere reports whether another process is to be left alone with a turn.

@@ -71,7 +71,8 @@ func TestConformance(t *testing.T) {
 				p.serve(t, step)
 				return p.runner
 			},
-			NewTurn: func(t *testing.T) turn.Ref { t.Helper(); return p.accept(t) },
+			Sessions: p.sessions,
+			NewTurn:  func(t *testing.T) turn.Ref { t.Helper(); return p.accept(t) },
 			End: func(ctx context.Context, ref turn.Ref) error {
 				return end(ctx, p.sessions, ref, event.TurnCompleted{})
 			},
@@ -609,6 +610,69 @@ func TestAllTurnsOfADeadProcessAreFound(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := runs.Load(); n != turns {
 			t.Errorf("%d turns ran; want %d, each once", n, turns)
+		}
+	})
+}
+
+// A parked turn takes part in nothing until its call has waited long enough; then the runner finds it, in any process.
+func TestParkedTurnIsFoundWhenItsCallExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memsession.New()
+		first, second := boot(driver, "first", nil), boot(driver, "second", nil)
+		began := make(chan string, 8)
+		step := func(p process, name string) turn.Step {
+			return func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+				began <- name
+				if name == "second" {
+					return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+				}
+				return turn.Await, turntest.Park(ctx, p.sessions, ref)
+			}
+		}
+		first.serve(t, step(first, "first"))
+		if err := first.runner.Start(t.Context(), first.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		first.runner.Close(context.Background())
+		second.serve(t, step(second, "second"))
+		time.Sleep(58 * time.Minute)
+		if n := len(began); n != 1 {
+			t.Errorf("%d steps while the call may be decided about", n)
+		}
+		time.Sleep(time.Minute + 3*time.Second)
+		if one, two := <-began, <-began; one != "first" || two != "second" || len(began) > 0 {
+			t.Errorf("steps by %s, %s and %d more", one, two, len(began))
+		}
+	})
+}
+
+// A decision that comes before the step that parked the turn has returned is not lost.
+func TestResumeBeforeTheStepReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(memsession.New(), "self", nil)
+		steps := 0
+		p.serve(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+			if steps++; steps > 1 {
+				return turn.Done, end(ctx, p.sessions, ref, event.TurnCompleted{})
+			}
+			if err := turntest.Park(ctx, p.sessions, ref); err != nil {
+				return "", err
+			}
+			d, err := p.sessions.Decide(ctx, session.Decision{SessionID: ref.SessionID, CallID: "first", Decision: event.Deny, By: "local"})
+			if err == nil {
+				err = p.runner.Resume(ctx, ref, d.Woken, d.Waited...)
+			}
+			return turn.Await, err
+		})
+		if err := p.runner.Start(t.Context(), p.accept(t)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if steps != 2 {
+			t.Errorf("%d steps at once; want 2", steps)
 		}
 	})
 }

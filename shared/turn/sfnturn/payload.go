@@ -7,9 +7,6 @@ import (
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
-// Await is the outcome of a step whose turn goes on once calls are decided: [StepOutput] names them.
-const Await turn.Outcome = "await"
-
 // StepInput is what the step function is called with: to work on a turn, or to fail it if Error is there.
 type StepInput struct {
 	turn.Ref

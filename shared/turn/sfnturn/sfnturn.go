@@ -22,10 +22,14 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bdk-lambda/bdk/shared/internal/awsx"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
+
+// maxResumes is how many calls of one turn are resumed at the same time.
+const maxResumes = 16
 
 // Definition is the state machine in Amazon States Language. ${StepFunctionArn} and ${AwaitFunctionArn} stand for the functions
 // it calls: the first takes a [StepInput] and answers with a [StepOutput], the second takes an [AwaitInput]. The machine must be
@@ -55,12 +59,15 @@ func NewClient(cfg aws.Config, options ...func(*sfn.Options)) *sfn.Client {
 type Runner struct {
 	client  *sfn.Client
 	machine string
+	tokens  *Tokens
 }
 
 var _ turn.Runner = (*Runner)(nil)
 
-// New returns a runner on the state machine with the given ARN.
-func New(client *sfn.Client, machineARN string) *Runner { return &Runner{client, machineARN} }
+// New returns a runner on the state machine with the given ARN, whose parked calls are in tokens.
+func New(client *sfn.Client, machineARN string, tokens *Tokens) *Runner {
+	return &Runner{client, machineARN, tokens}
+}
 
 // Start implements [turn.Runner] with one request. A turn that has run already is not run again.
 func (r *Runner) Start(ctx context.Context, ref turn.Ref) error {
@@ -81,6 +88,22 @@ func (r *Runner) start(ctx context.Context, ref turn.Ref) (existed bool, err err
 		return false, fmt.Errorf("starting turn %s: %w", ref.TurnID, awsx.Fault(ctx, err))
 	}
 	return false, nil
+}
+
+// Resume implements [turn.Runner]. The machine waits for every call of a step, so each is resumed. One that is not parked yet is
+// resumed by who parks it.
+func (r *Runner) Resume(ctx context.Context, _ turn.Ref, _ bool, callIDs ...string) error {
+	var g errgroup.Group
+	g.SetLimit(maxResumes)
+	for _, id := range callIDs {
+		g.Go(func() error {
+			if err := r.tokens.Resume(ctx, id); !errors.Is(err, ErrClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // Stop implements [turn.Runner] with one request. A step that is running goes on until it meets the end of the turn in the log.

@@ -18,6 +18,8 @@ import (
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/kv/memkv"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/memsession"
 	"github.com/bdk-lambda/bdk/shared/turn"
@@ -42,6 +44,7 @@ type world struct {
 	sessions *session.Store
 	server   *sfntest.Server
 	client   *sfn.Client
+	tokens   *sfnturn.Tokens
 	runner   *sfnturn.Runner
 	requests *counter
 }
@@ -58,9 +61,10 @@ func newWorld(t *testing.T, step stepFunction, await awaitFunction, opts sfntest
 	requests := &counter{inner: cfg.HTTPClient, made: make(map[string]int)}
 	cfg.HTTPClient = requests
 	client := sfnturn.NewClient(cfg)
+	tokens := sfnturn.NewTokens(client, kv.New(memkv.New(), kv.Options{}))
 	return &world{
 		sessions: session.New(memsession.New(), session.Options{}), server: server, client: client, requests: requests,
-		runner: sfnturn.New(client, sfntest.Machine),
+		tokens: tokens, runner: sfnturn.New(client, sfntest.Machine, tokens),
 	}
 }
 
@@ -199,6 +203,31 @@ type later struct {
 
 func (l later) Now() time.Time { return l.System.Now().Add(l.by) }
 
+// waitFor answers what a step function does whose turn is parked.
+func (w *world) waitFor(ctx context.Context, ref turn.Ref) (sfnturn.StepOutput, error) {
+	row, err := w.sessions.Get(ctx, ref.SessionID)
+	if err != nil || !row.Turn.Parked {
+		return sfnturn.StepOutput{Outcome: turn.Continue}, err
+	}
+	out := sfnturn.StepOutput{Outcome: turn.Await}
+	for _, a := range row.Turn.Pending() {
+		out.Calls = append(out.Calls, a.CallID)
+	}
+	return out, nil
+}
+
+// parkCall does what an await function does: it looks whether the turn still waits after it has parked the call.
+func (w *world) parkCall(ctx context.Context, in sfnturn.AwaitInput) error {
+	if err := w.tokens.Park(ctx, in); err != nil {
+		return err
+	}
+	row, err := w.sessions.Get(ctx, in.SessionID)
+	if err != nil || row.Turn.Parked {
+		return err
+	}
+	return w.runner.Resume(ctx, in.Ref, false, in.CallID)
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	turntest.Run(t, func(t *testing.T) turntest.Harness {
@@ -210,10 +239,15 @@ func TestConformance(t *testing.T) {
 				return sfnturn.StepOutput{Outcome: turn.Done}, w.fail(ctx, in.Ref, in.Error.Message())
 			}
 			out, err := step(ctx, in.Ref)
+			if err == nil && out == turn.Await {
+				return w.waitFor(ctx, in.Ref)
+			}
 			return sfnturn.StepOutput{Outcome: out}, err
-		}, noAwait, sfntest.Options{Clock: hasty{}})
+		}, func(ctx context.Context, in sfnturn.AwaitInput) (struct{}, error) {
+			return struct{}{}, w.parkCall(ctx, in)
+		}, sfntest.Options{Clock: hasty{}})
 		return turntest.Harness{
-			Detached: true,
+			Detached: true, Sessions: w.sessions,
 			Run: func(t *testing.T, s turn.Step) turn.Runner {
 				t.Helper()
 				step = s
@@ -270,7 +304,7 @@ func TestFaultsOfARunner(t *testing.T) {
 		w := newWorld(t, nil, nil, sfntest.Options{})
 		ref := w.accept(t)
 		for name, r := range map[string]*sfnturn.Runner{
-			"no ARN": sfnturn.New(w.client, ""), "another ARN": sfnturn.New(w.client, "arn:aws:states:us-east-1:0:activity:x"),
+			"no ARN": sfnturn.New(w.client, "", w.tokens), "another ARN": sfnturn.New(w.client, "arn:aws:states:us-east-1:0:activity:x", w.tokens),
 		} {
 			if err := r.Start(t.Context(), ref); err == nil {
 				t.Errorf("%s: started", name)
@@ -310,7 +344,7 @@ func TestMachineMayBeAVersion(t *testing.T) {
 			return w.complete(ctx, in.Ref)
 		}, noAwait, sfntest.Options{})
 		ref := w.begin(t)
-		if err := sfnturn.New(w.client, sfntest.Machine+":3").Stop(t.Context(), ref); err != nil {
+		if err := sfnturn.New(w.client, sfntest.Machine+":3", w.tokens).Stop(t.Context(), ref); err != nil {
 			t.Error(err)
 		}
 		if got := w.server.Execution(ref.TurnID).Status; got != "ABORTED" {
@@ -326,7 +360,7 @@ func TestPayloads(t *testing.T) {
 		`{"sessionId":"s","turnId":"t"}`:                                   sfnturn.StepInput{Ref: ref},
 		`{"sessionId":"s","turnId":"t","error":{"Error":"E","Cause":"C"}}`: sfnturn.StepInput{Ref: ref, Error: &sfnturn.Failure{Error: "E", Cause: "C"}},
 		`{"outcome":"done","calls":[]}`:                                    sfnturn.StepOutput{Outcome: turn.Done},
-		`{"outcome":"await","calls":["c1","c2"]}`:                          sfnturn.StepOutput{Outcome: sfnturn.Await, Calls: []string{"c1", "c2"}},
+		`{"outcome":"await","calls":["c1","c2"]}`:                          sfnturn.StepOutput{Outcome: turn.Await, Calls: []string{"c1", "c2"}},
 		`{"sessionId":"s","turnId":"t","callId":"c","token":"AQ=="}`:       sfnturn.AwaitInput{Ref: ref, CallID: "c", Token: "AQ=="},
 	} {
 		if got, err := json.Marshal(v); string(got) != want || err != nil {
@@ -374,7 +408,7 @@ func steps(w **world, outcomes ...string) stepFunction {
 			return sfnturn.StepOutput{}, &sfntest.Fault{Name: name, Cause: "as told"}
 		}
 		if name, isPark := strings.CutPrefix(out, "await "); isPark {
-			return sfnturn.StepOutput{Outcome: sfnturn.Await, Calls: strings.Split(name, ",")}, nil
+			return sfnturn.StepOutput{Outcome: turn.Await, Calls: strings.Split(name, ",")}, nil
 		}
 		return sfnturn.StepOutput{Outcome: turn.Outcome(out)}, nil
 	}

@@ -57,7 +57,7 @@ func NewSweeper(runner *Runner, sessions *session.Store, agent string, opts Swee
 	return &Sweeper{runner, sessions, agent, opts}
 }
 
-// Sweep looks at the active turns that are due: it starts those without an execution, and ends those whose execution has ended
+// Sweep resumes the calls of active turns that were decided or have waited long enough, and looks at the turns that are due: it starts those without an execution, and ends those whose execution has ended
 // with fail, which must leave a turn alone that has ended in the log. A turn is due when it is 30 s old, then 1 min, 2 min, 4 min
 // and so on: parked turns, which wait for days, take no part in the work of a sweep but for being listed.
 //
@@ -70,6 +70,7 @@ func (s *Sweeper) Sweep(ctx context.Context, fail func(ctx context.Context, ref 
 	for {
 		rows, next, err := s.sessions.List(ctx, q)
 		for _, row := range rows {
+			looks.Go(func() error { return s.resume(ctx, row, now) })
 			// an active turn began with the last update of its row
 			if due(now.Sub(row.UpdatedAt), s.opts.Window) {
 				looks.Go(func() error { return s.look(ctx, turn.Ref{SessionID: row.ID, TurnID: row.Turn.ID}, fail) })
@@ -79,6 +80,21 @@ func (s *Sweeper) Sweep(ctx context.Context, fail func(ctx context.Context, ref 
 			return errors.Join(err, looks.Wait())
 		}
 	}
+}
+
+// resume has a turn go on that waits for calls although one of them was decided, in case that who recorded the decision could
+// not, or has waited long enough.
+func (s *Sweeper) resume(ctx context.Context, row session.Record, now time.Time) error {
+	var calls []string
+	settled := false
+	for _, a := range row.Turn.Approvals {
+		calls = append(calls, a.CallID)
+		settled = settled || a.Decision != "" && !row.Turn.Parked || a.Decision == "" && !now.Before(a.ExpiresAt)
+	}
+	if !settled {
+		return nil
+	}
+	return s.runner.Resume(ctx, turn.Ref{SessionID: row.ID, TurnID: row.Turn.ID}, row.Turn.Parked, calls...)
 }
 
 // due reports whether the age of a turn reached firstLook, or a power of two of it, within the last window.

@@ -12,11 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/memsession"
 	"github.com/bdk-lambda/bdk/shared/turn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn/sfntest"
+	"github.com/bdk-lambda/bdk/shared/turn/turntest"
 )
 
 func (w *world) sweeper() *sfnturn.Sweeper {
@@ -74,6 +76,48 @@ func TestSweepLeavesTurnsAloneThatRunOrAreParked(t *testing.T) {
 }
 
 // That an execution exists already does not say that it has ended: a service might refuse to start one that runs.
+// A call that was decided by a process that ended before it could say so, and one that nobody decides about.
+func TestSweepResumesTurnsWhoseCallsAreSettled(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(w *world, ref turn.Ref) error{
+		"decided": func(w *world, ref turn.Ref) error {
+			_, err := w.sessions.Decide(context.Background(), session.Decision{SessionID: ref.SessionID, CallID: "first", Decision: event.Deny, By: "local"})
+			return err
+		},
+		"expired": func(*world, turn.Ref) error { time.Sleep(time.Hour); return nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			var w *world
+			w = newWorld(t, func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+				if n++; n > 1 {
+					return w.complete(ctx, in.Ref)
+				}
+				if err := turntest.Park(ctx, w.sessions, in.Ref); err != nil {
+					return sfnturn.StepOutput{}, err
+				}
+				return w.waitFor(ctx, in.Ref)
+			}, func(ctx context.Context, in sfnturn.AwaitInput) (struct{}, error) {
+				return struct{}{}, w.parkCall(ctx, in)
+			}, sfntest.Options{})
+			ref := w.begin(t)
+			time.Sleep(time.Minute)
+			w.sweep(t)
+			time.Sleep(time.Minute)
+			if n != 1 {
+				t.Fatalf("%s: the turn went on before anything happened", name)
+			}
+			if err := settle(w, ref); err != nil {
+				t.Fatal(err)
+			}
+			w.sweep(t)
+			if x, err := w.await(t.Context(), ref); err != nil || x.Status != "SUCCEEDED" || n != 2 {
+				t.Errorf("%s: %+v, %v after %d steps; want SUCCEEDED after 2", name, x, err, n)
+			}
+		})
+	}
+}
+
 func TestSweepAsksBeforeItFailsATurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,7 @@ import (
 type parking struct {
 	*world
 
-	tokens *sfnturn.Tokens
-	park   func(n int, in sfnturn.AwaitInput) error // what the await function does the nth time after it parked; nil: nothing
+	park func(n int, in sfnturn.AwaitInput) error // what the await function does the nth time after it parked; nil: nothing
 
 	mu     sync.Mutex
 	parked []sfnturn.AwaitInput
@@ -47,7 +46,6 @@ func newParking(t *testing.T, opts sfntest.Options, outcomes ...string) *parking
 		return struct{}{}, nil
 	}
 	p.world = newWorld(t, steps(&p.world, outcomes...), await, opts)
-	p.tokens = sfnturn.NewTokens(p.client, kv.New(memkv.New(), kv.Options{}))
 	return p
 }
 

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
@@ -14,6 +17,8 @@ import (
 type Harness struct {
 	// Run returns a runner that runs step for the turns of sessions made by NewTurn, until the test ends.
 	Run func(t *testing.T, step turn.Step) turn.Runner
+	// Sessions has the turns.
+	Sessions *session.Store
 	// NewTurn records a session with an accepted turn that was not started.
 	NewTurn func(t *testing.T) turn.Ref
 	// End records the end of a turn, as Step does before it returns turn.Done.
@@ -29,6 +34,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Run("a step that fails is tried again", func(t *testing.T) { retried(t, newHarness(t)) })
 	t.Run("a turn that was accepted and not started is found", func(t *testing.T) { found(t, newHarness(t)) })
 	t.Run("a stopped turn's context ends", func(t *testing.T) { stopped(t, newHarness(t)) })
+	t.Run("a turn that waits goes on when it is resumed", func(t *testing.T) { resumed(t, newHarness(t)) })
 	t.Run("turns do not wait for each other", func(t *testing.T) { apart(t, newHarness(t)) })
 }
 
@@ -125,6 +131,47 @@ func stopped(t *testing.T, h Harness) {
 	if err := r.Stop(t.Context(), ref); err != nil {
 		t.Errorf("stopping a turn again: %v", err)
 	}
+}
+
+func resumed(t *testing.T, h Harness) {
+	steps, parked, done := 0, make(chan struct{}), make(chan struct{})
+	r := h.Run(t, func(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
+		if steps++; steps > 1 {
+			defer close(done)
+			return turn.Done, h.End(ctx, ref)
+		}
+		defer close(parked)
+		return turn.Await, Park(ctx, h.Sessions, ref)
+	})
+	ref := h.NewTurn(t)
+	begin(t, r, ref)
+	<-parked
+	for _, call := range []string{"second", "second"} { // one is enough for the turn to go on, and the same again does no harm
+		d, err := h.Sessions.Decide(t.Context(), session.Decision{SessionID: ref.SessionID, CallID: call, Decision: event.Approve, By: "local"})
+		if err == nil {
+			err = r.Resume(t.Context(), ref, d.Woken, d.Waited...)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-done
+	}
+}
+
+// Park records that a turn waits for two calls, first and second, for an hour, as Step does before it returns turn.Await.
+func Park(ctx context.Context, s *session.Store, ref turn.Ref) error {
+	w, err := s.Open(ctx, ref.SessionID, ref.TurnID)
+	if err == nil {
+		err = w.Skip(ctx)
+	}
+	if err == nil {
+		until := time.Now().Add(time.Hour)
+		_, err = w.Ask(ctx, event.ApprovalRequested{CallID: "first", ExpiresAt: until}, event.ApprovalRequested{CallID: "second", ExpiresAt: until})
+	}
+	if err == nil {
+		_, err = w.Park(ctx)
+	}
+	return err
 }
 
 func apart(t *testing.T, h Harness) {
