@@ -24,7 +24,9 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/exec"
+	"github.com/bdk-lambda/bdk/shared/exec/exectest"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
+	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 	"github.com/bdk-lambda/bdk/test/emulator"
 )
 
@@ -45,6 +47,7 @@ type cloud struct {
 func newCloud(t *testing.T, run func(context.Context, exec.Command) (exec.Result, error)) *cloud {
 	t.Helper()
 	c := &cloud{t: t, objects: map[string][]byte{}}
+	t.TempDir() // the sandboxes are removed after the server's end
 	c.store = http.HandlerFunc(c.object)
 	c.answer = func(w http.ResponseWriter, r *http.Request, event []byte) {
 		var req lambdaexec.Request
@@ -416,4 +419,13 @@ func TestCallerLeaves(t *testing.T) {
 	if text(t, root, "late") != "" {
 		t.Error("it is seen")
 	}
+}
+
+// TestConformance: with child processes in the function.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	exectest.Run(t, func(t *testing.T) exec.Runner {
+		t.Helper()
+		return newCloud(t, localexec.New(localexec.Options{}).Run).runner()
+	})
 }

@@ -1,0 +1,64 @@
+package localexec_test
+
+import (
+	"errors"
+	"os"
+	osexec "os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/bdk-lambda/bdk/shared/exec/localexec"
+)
+
+const orphansEnv = "LOCALEXEC_ORPHANS" // set in the process that takes init's place
+
+// TestOrphansAreBuried: a process that takes the place of init, as in a container, keeps no dead children of commands, and its own.
+func TestOrphansAreBuried(t *testing.T) {
+	if os.Getenv(orphansEnv) != "" {
+		orphans(t)
+		return
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := osexec.CommandContext(t.Context(), self, "-test.run=^TestOrphansAreBuried$")
+	cmd.Env = append(os.Environ(), orphansEnv+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// orphans is the test in that process.
+func orphans(t *testing.T) {
+	t.Helper()
+	const becomeInit = 36 // PR_SET_CHILD_SUBREAPER
+	if _, _, no := syscall.RawSyscall(syscall.SYS_PRCTL, becomeInit, 1, 0); no != 0 {
+		t.Fatal(no)
+	}
+	own := osexec.CommandContext(t.Context(), "sh", "-c", "exit 3") // its end is waited for after the commands'
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{"(sleep 600 & sleep 600 &); setsid -f sleep 600", "(sleep 0 &); sleep 0.2"} {
+		run(t, localexec.Options{}, bash(t, script))
+	}
+	if _ = own.Wait(); own.ProcessState.ExitCode() != 3 {
+		t.Error("its own child was taken away")
+	}
+	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
+		t.Errorf("there is a child: %d, %v", pid, err)
+	}
+}
+
+// TestClearedEnvironment: a process with a session of its own and nothing in its environment is known by the parent that it had.
+func TestClearedEnvironment(t *testing.T) {
+	t.Parallel()
+	l, call := listen(t)
+	res := run(t, localexec.Options{}, bash(t, "(setsid env -i bash -c '"+call+"sleep 600' & sleep 0.5); exit 4"))
+	if res.ExitCode != 4 {
+		t.Errorf("got %+v", res)
+	}
+	gone(t, l)
+}
