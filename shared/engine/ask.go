@@ -119,7 +119,7 @@ func (l *lane) request() *model.Request {
 	return &model.Request{
 		Instructions: l.instructions,
 		Messages:     l.th.Messages,
-		Tools:        l.mind.tools,
+		Tools:        l.tools,
 		MaxTokens:    l.project.Agent.MaxOutputTokens,
 		SessionID:    l.ref.SessionID,
 		Step:         l.th.Steps + 1,

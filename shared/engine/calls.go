@@ -118,7 +118,10 @@ func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Ou
 
 // loadedSkill returns the name of the skill that a call has loaded.
 func loadedSkill(c event.ActionCall, out tool.Outcome) (string, bool) {
-	var in struct{ Name, File string }
+	var in struct {
+		Name string `json:"name"`
+		File string `json:"file"` // of the skill's files only this one was read
+	}
 	if c.ToolName != bdk.ToolSkill || out.IsError || json.Unmarshal(c.Args, &in) != nil || in.File != "" {
 		return "", false
 	}

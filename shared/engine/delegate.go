@@ -21,7 +21,10 @@ func (l *lane) delegates(c event.ActionCall) bool {
 
 // delegate has a subagent work on what a call asks of it, from where it was when it was interrupted.
 func (l *lane) delegate(ctx context.Context, c event.ActionCall) (turn.Outcome, error) {
-	var in struct{ Name, Prompt string }
+	var in struct {
+		Name   string `json:"name"`
+		Prompt string `json:"prompt"`
+	}
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", l.recordResult(ctx, c, tool.Failed(err), false)
 	}

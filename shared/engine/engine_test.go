@@ -76,17 +76,14 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	if c.models == nil {
 		c.models = []engine.NamedModel{{ID: "scripted:test", Model: play(t, c.script)}}
 	}
-	tools, err := tool.NewSet(c.tools, tool.Options{Claims: kv.New(c.storage.claims, kv.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := toolSet(t, c.storage, c.tools)
 	log := c.log
 	switch {
 	case log != nil:
 	case testing.Verbose() && os.Getenv("CI") == "":
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	default:
-		log = slog.New(slog.DiscardHandler)
+		log = quietLog()
 	}
 	deps := engine.Deps{
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
@@ -102,6 +99,17 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	}
 	return e
 }
+
+func toolSet(t testing.TB, s storage, tools []bdk.NamedTool) *tool.Set {
+	t.Helper()
+	set, err := tool.NewSet(tools, tool.Options{Claims: kv.New(s.claims, kv.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func play(t testing.TB, script string) model.Model {
 	t.Helper()
