@@ -6,8 +6,9 @@
 //
 // It keeps mistakes in, not malice. A command runs as this process's user, and may read, change and reach over the network what that
 // user may. A process that makes a session of its own, clears its environment and loses its parent within a fraction of a second gets
-// away. The memory and the number of processes are looked at a few times a second, so both may be exceeded for a moment, and on Linux
-// alone. On Windows no command runs.
+// away. The memory and the number of processes are looked at some times a second, and on Linux alone: both are exceeded for a moment. What
+// starts processes as fast as it can is stopped by the system as well, but not if this process is root's: then it may take all that
+// the machine has before it is seen. On Windows no command runs.
 package localexec
 
 import (

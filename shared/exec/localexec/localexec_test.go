@@ -158,18 +158,31 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestForkBomb: what starts processes all the time is killed with all of them.
-func TestForkBomb(t *testing.T) {
+// TestAllOfTooMany: processes that start others are killed with all of them. There are 255 in all, lest a defect harms the machine.
+func TestAllOfTooMany(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("this system tells nothing of processes")
 	}
 	l, call := listen(t)
-	res := run(t, localexec.Options{Processes: 50}, bash(t, call+"f() { sleep 0.02; f & f & wait; }; f"))
+	res := run(t, localexec.Options{Processes: 50}, bash(t, call+"f() { if (($1 > 0)); then f $(($1 - 1)) & f $(($1 - 1)) & fi; read -rt 60 <&9; }; f 7"))
 	if res.Killed != "processes" {
 		t.Errorf("got %+v", res)
 	}
 	gone(t, l)
+}
+
+// TestProcessesOfUser: the system keeps a command from taking all there are.
+func TestProcessesOfUser(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" || os.Getuid() == 0 {
+		t.Skip("this system does not limit this user")
+	}
+	out := run(t, localexec.Options{Processes: 50}, bash(t, "ulimit -u")).Stdout
+	var n int
+	if _, err := fmt.Sscan(string(out), &n); err != nil || n <= 400 || n > 400+10_000 {
+		t.Errorf("got %s", out)
+	}
 }
 
 // TestCharactersStayWhole: none is cut in two by the note.

@@ -20,9 +20,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/exec"
 )
 
-// limited is the shell's script that sets limits, which it is given in blocks of 512 bytes and in files, and becomes the program.
-// A limit that is above what this process has itself changes nothing.
-const limited = `{ ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; } 2>/dev/null; shift 2; exec "$@"`
+// limited is the shell's script that sets limits, which it is given in blocks of 512 bytes, files and processes, and becomes the
+// program. A limit that is above what this process has itself changes nothing. Some shells call that of processes -p.
+const limited = `{ ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; [ "$3" = 0 ] || ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3; exec "$@"`
 
 const (
 	interval = 50 * time.Millisecond // how often processes are looked at
@@ -95,8 +95,11 @@ func (r *Runner) start(c exec.Command, env []string, own string) (*process, erro
 		}
 		p.pipes, files = append(p.pipes, read), append(files, write)
 	}
-	args := append([]string{"sh", "-c", limited, "sh", strconv.FormatInt(r.opts.FileSize/512, 10), strconv.Itoa(r.opts.OpenFiles)}, c.Args...)
-	child, err := os.StartProcess("/bin/sh", args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files, Sys: attributes()})
+	args := []string{"sh", "-c", limited, "sh", strconv.FormatInt(r.opts.FileSize/512, 10), strconv.Itoa(r.opts.OpenFiles), "0"}
+	if n := threads(); n > 0 { // the system counts all that the user has, other commands too
+		args[len(args)-1] = strconv.Itoa(n + 8*r.opts.Processes)
+	}
+	child, err := os.StartProcess("/bin/sh", append(args, c.Args...), &os.ProcAttr{Dir: c.Dir, Env: env, Files: files, Sys: attributes()})
 	if err != nil {
 		p.close()
 		if errors.Is(err, syscall.E2BIG) {
@@ -154,7 +157,7 @@ func (r *Runner) watch(ctx context.Context, p *process, timeout time.Duration) s
 		case len(use.alive) > r.opts.Processes:
 			return "processes"
 		}
-		pause = max(interval, 20*r.opts.Clock.Now().Sub(before)) // at most a twentieth of the time is spent on it
+		pause = max(interval, 4*r.opts.Clock.Now().Sub(before)) // on a machine with many processes it takes a while
 	}
 }
 
@@ -163,8 +166,9 @@ func (r *Runner) kill(ctx context.Context, p *process) {
 	ctx = context.WithoutCancel(ctx)
 	const rounds, patient = 12, 3 // about four seconds, for processes that cannot be killed; a few milliseconds to be sure
 	for i := range rounds {
+		_ = syscall.Kill(-p.pid, syscall.SIGSTOP) // all at once: they start no others while they are looked for
 		use := p.tree.look()
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // all at once, before they start others
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		for _, pid := range use.alive {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -33,6 +33,7 @@ type usage struct {
 // stat is what is known of any process.
 type stat struct {
 	pid, parent, session int
+	threads              int
 	begin                uint64 // in ticks since the machine's start
 	dead                 bool
 }
@@ -106,20 +107,38 @@ func (t *tree) find() (found []stat, unsure bool) {
 
 // all returns the processes that may be the command's.
 func (t *tree) all() []stat {
+	all := processes()
+	return slices.DeleteFunc(all, func(s stat) bool { return s.begin < t.begin || s.pid == os.Getpid() })
+}
+
+// threads returns how many this process's user has, or 0 if the system does not limit them for that user.
+func threads() (n int) {
+	me := os.Getuid()
+	if me == 0 {
+		return 0
+	}
+	for _, s := range processes() {
+		var dir syscall.Stat_t
+		if syscall.Stat("/proc/"+strconv.Itoa(s.pid), &dir) == nil && int(dir.Uid) == me {
+			n += s.threads
+		}
+	}
+	return n
+}
+
+// processes returns all there are.
+func processes() (all []stat) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()                //nolint:errcheck // only read
 	names, _ := dir.Readdirnames(-1) // as many as there are
-	var all []stat
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		if s, ok := readStat(pid); ok && s.begin >= t.begin {
-			all = append(all, s)
+		if pid, err := strconv.Atoi(name); err == nil {
+			if s, ok := readStat(pid); ok {
+				all = append(all, s)
+			}
 		}
 	}
 	return all
@@ -138,13 +157,14 @@ func (t *tree) memory(pid int) int64 {
 // readStat reads what the system says of a process.
 func readStat(pid int) (s stat, ok bool) {
 	f := fields("/proc/"+strconv.Itoa(pid)+"/stat", ") ") // before is its name
-	const state, parent, session, begin = 0, 1, 3, 19
+	const state, parent, session, threads, begin = 0, 1, 3, 17, 19
 	if len(f) <= begin {
 		return s, false
 	}
 	s = stat{pid: pid, dead: f[state] == "Z" || f[state] == "X"}
 	s.parent, _ = strconv.Atoi(f[parent])
 	s.session, _ = strconv.Atoi(f[session])
+	s.threads, _ = strconv.Atoi(f[threads])
 	s.begin, _ = strconv.ParseUint(f[begin], 10, 64)
 	return s, true
 }
