@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/functions"
 	"github.com/bdk-lambda/bdk/functions/internal/runtimetest"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 )
 
 // TestMain is a packed agent when a handler is named.
@@ -62,6 +64,39 @@ func TestCannotStart(t *testing.T) {
 		var record struct{ Level, Error string }
 		if err := json.Unmarshal(out, &record); err != nil || record.Level != "ERROR" || !strings.Contains(record.Error, tc.want) {
 			t.Errorf("%s: printed %q", name, out)
+		}
+	}
+}
+
+// TestScripts: the program that is started in place of Python runs scripts, which see nothing of what it has in its environment.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scratch := t.TempDir()
+	cmd := program(t, deploy.Exec, "EXEC_SCRATCH="+scratch, "AWS_LAMBDA_EXEC_WRAPPER=/var/task/bootstrap", "AWS_SESSION_TOKEN=test", "PATH=/usr/bin:/bin")
+	cmd.Args = append(cmd.Args, "/var/lang/bin/python3.13", "/var/runtime/bootstrap.py") // what the runtime would start by itself
+	api := runtimetest.Start(t, cmd)
+	for range 2 {
+		if err := os.WriteFile(filepath.Join(scratch, "left-over"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := api.Invoke(t, []byte(`{"args":["bash","-c","cat; env >&2; echo x > made; exit 3"],"stdin":{"data":"aGVsbG8="},"env":{"MINE":"1"}}`), 20*time.Second)
+		var got lambdaexec.Answer
+		if err := json.NewDecoder(a.Body).Decode(&got); err != nil || a.Failed || got.Fault != nil {
+			t.Fatalf("got %+v, %+v, %v", got, got.Fault, err)
+		}
+		if string(got.Stdout) != "hello" || got.ExitCode != 3 || len(got.Changes) == 0 {
+			t.Errorf("got %+v", got)
+		}
+		for line := range strings.Lines(string(got.Stderr)) {
+			if strings.HasPrefix(line, "AWS_") || strings.HasPrefix(line, "BDK_") || strings.HasPrefix(line, "_HANDLER") {
+				t.Errorf("the script sees %s", line)
+			}
+		}
+		if !strings.Contains(string(got.Stderr), "MINE=1\n") {
+			t.Errorf("the script sees %s", got.Stderr)
+		}
+		if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+			t.Errorf("left over: %v, %v", left, err)
 		}
 	}
 }

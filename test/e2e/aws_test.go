@@ -1,21 +1,29 @@
 package e2e_test
 
 import (
+	"bytes"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/event"
+	runner "github.com/bdk-lambda/bdk/shared/exec"
+	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/test/awsloop"
 	"github.com/bdk-lambda/bdk/test/e2e/suite"
 )
@@ -44,6 +52,7 @@ func TestAWS(t *testing.T) {
 	t.Run("KilledWhileTheModelStreams", d.killedWhileTheModelStreams)
 	t.Run("ZombieOfAStoppedTurn", d.zombieOfAStoppedTurn)
 	t.Run("Sweeper", d.sweeper)
+	t.Run("Scripts", d.scripts)
 }
 
 func deployWorkshop(t *testing.T) deployed {
@@ -61,7 +70,7 @@ func deployWorkshop(t *testing.T) deployed {
 	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	return deployed{
-		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true, LateLogs: true}),
+		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true, LateLogs: true, Expiry: swept}),
 		loop:   loop, stack: stack, notes: filepath.Join(notes, "notes"), machine: sfn.NewFromConfig(loop.Config()),
 	}
 }
@@ -76,6 +85,43 @@ func (d deployed) kill(t *testing.T) {
 	t.Helper()
 	if d.loop.Kill(deploy.Step) == 0 {
 		t.Error("no function works on a turn")
+	}
+}
+
+// scripts: what the step function may call runs scripts, with few files and with many bytes, and none of what it has is seen by them.
+func (d deployed) scripts(t *testing.T) {
+	client := lambdaexec.NewClient(d.loop.Config())
+	var env map[string]string
+	list, err := client.ListFunctions(t.Context(), &lambda.ListFunctionsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list.Functions {
+		if f.Handler != nil && *f.Handler == deploy.Step {
+			env = f.Environment.Variables
+		}
+	}
+	store := s3.NewFromConfig(d.loop.Config(), func(o *s3.Options) { o.UsePathStyle = true })
+	r := lambdaexec.New(client, store, lambdaexec.Config{Function: env[deploy.EnvExec], Bucket: env[deploy.EnvBucket], Prefix: deploy.ExecPrefix})
+	for _, size := range []int{10, 5_000_000} {
+		dir, in := t.TempDir(), make([]byte, size)
+		_, _ = rand.Read(in) // never fails
+		if err := os.WriteFile(filepath.Join(dir, "in"), in, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Run(t.Context(), runner.Command{Dir: dir, Args: []string{"bash", "-c", "cat; env; cat in in > out; rm in; exit 3"}, Stdin: []byte("hello\n")})
+		out, rerr := os.ReadFile(filepath.Join(dir, "out"))
+		_, gone := os.Stat(filepath.Join(dir, "in"))
+		if err != nil || rerr != nil || res.ExitCode != 3 || !bytes.Equal(out, slices.Concat(in, in)) || !errors.Is(gone, os.ErrNotExist) {
+			t.Errorf("%d bytes: got %d %s, %d bytes, %v, %v", size, res.ExitCode, res.Stderr, len(out), err, rerr)
+		}
+		if text := string(res.Stdout); !strings.HasPrefix(text, "hello\n") || strings.Contains(text, "AWS_") || strings.Contains(text, "BDK_") {
+			t.Errorf("it printed %s", text)
+		}
+	}
+	left, err := store.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(env[deploy.EnvBucket]), Prefix: aws.String(deploy.ExecPrefix)})
+	if err != nil || len(left.Contents) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
 	}
 }
 

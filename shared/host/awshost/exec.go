@@ -3,33 +3,37 @@ package awshost
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
-	"github.com/bdk-lambda/bdk/shared/exec"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
+	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 )
 
 // newSandbox returns where the exec function runs scripts: in the directory that it has for itself, or else in one of this process.
 func newSandbox(env func(string) string) *lambdaexec.Sandbox {
-	temp := cmp.Or(env("TMPDIR"), "/tmp")
-	dir := cmp.Or(env(deploy.EnvScratch), filepath.Join(temp, fmt.Sprint("bdk-exec-", os.Getpid())))
-	return lambdaexec.NewSandbox(missing{}, dir, &http.Client{})
+	dir := cmp.Or(env(deploy.EnvScratch), tempOf(env, "bdk-exec"))
+	return lambdaexec.NewSandbox(localexec.New(localexec.Options{}), dir, &http.Client{})
+}
+
+// tempOf returns a directory that is of this process alone while it lives.
+func tempOf(env func(string) string, name string) string {
+	return filepath.Join(cmp.Or(env("TMPDIR"), "/tmp"), fmt.Sprint(name, "-", os.Getpid()))
 }
 
 // Exec runs a script in this function.
 func (h *Host) Exec(ctx context.Context, req lambdaexec.Request) lambdaexec.Answer {
+	const libraries = "LD_LIBRARY_PATH" // Python finds its own by it
+	if value := h.opts.Getenv(libraries); value != "" && req.Env[libraries] == "" {
+		req.Env = maps.Clone(req.Env)
+		if req.Env == nil {
+			req.Env = map[string]string{}
+		}
+		req.Env[libraries] = value
+	}
 	return h.sandbox.Run(ctx, req)
-}
-
-// missing stands for the runner of child processes until there is one.
-type missing struct{}
-
-// Run implements [exec.Runner].
-func (missing) Run(context.Context, exec.Command) (exec.Result, error) {
-	return exec.Result{}, errors.New("scripts cannot be run here yet")
 }
