@@ -6,6 +6,7 @@ import (
 	osexec "os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 )
@@ -61,4 +62,14 @@ func TestClearedEnvironment(t *testing.T) {
 		t.Errorf("got %+v", res)
 	}
 	gone(t, l)
+}
+
+// TestWhoGetsAwayIsNotWaitedFor: even if it holds the command's streams.
+func TestWhoGetsAwayIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	res := run(t, localexec.Options{}, bash(t, "echo out; setsid -f env -i sleep 15; sleep 0.03"))
+	if took := time.Since(start); string(res.Stdout) != "out\n" || took > 10*time.Second {
+		t.Errorf("after %s: got %+v", took, res)
+	}
 }
