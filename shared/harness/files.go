@@ -134,10 +134,13 @@ func describe(f bdk.File) string {
 // binary returns the type of data that is no text, "" for text.
 func binary(data []byte) string {
 	kind := http.DetectContentType(data)
-	if strings.HasPrefix(kind, "text/") && !bytes.Contains(data[:min(len(data), 8000)], []byte{0}) {
-		return ""
+	switch {
+	case !strings.HasPrefix(kind, "text/") || strings.Contains(kind, "utf-16"):
+		return kind
+	case bytes.Contains(data[:min(len(data), 8000)], []byte{0}):
+		return "application/octet-stream"
 	}
-	return kind
+	return ""
 }
 
 // text returns bytes as a string, with U+FFFD for what is not UTF-8.

@@ -20,7 +20,7 @@ func TestReadShowsNumberedLines(t *testing.T) {
 	t.Parallel()
 	b := setup(t, harness.Options{}, map[string]string{
 		"a.txt": "one\ntwo\nthree", "end.txt": "one\n", "empty.txt": "", "dos.txt": "one\r\ntwo\r\n", "latin.txt": "caf\xe9\n",
-		"pic.png": "\x89PNG\r\n\x1a\n\x00\x00", "late.bin": strings.Repeat("x", 600) + "\x00",
+		"pic.png": "\x89PNG\r\n\x1a\n\x00\x00", "wide.txt": "\xff\xfea\x00", "late.bin": strings.Repeat("x", 600) + "\x00",
 	})
 	for _, c := range []struct{ name, in, want string }{
 		{"all", `{"path":"a.txt"}`, "1\tone\n2\ttwo\n3\tthree"},
@@ -33,7 +33,8 @@ func TestReadShowsNumberedLines(t *testing.T) {
 		{"CR LF", `{"path":"dos.txt"}`, "1\tone\n2\ttwo\n(the lines of the file end in CR LF)"},
 		{"not UTF-8", `{"path":"latin.txt"}`, "1\tcaf\uFFFD"},
 		{"an image", `{"path":"pic.png"}`, "pic.png is no text: image/png, 10 bytes"},
-		{"a NUL", `{"path":"late.bin"}`, "late.bin is no text: text/plain; charset=utf-8, 601 bytes"},
+		{"UTF-16", `{"path":"wide.txt"}`, "wide.txt is no text: text/plain; charset=utf-16le, 4 bytes"},
+		{"a NUL", `{"path":"late.bin"}`, "late.bin is no text: application/octet-stream, 601 bytes"},
 	} {
 		if diff := cmp.Diff(c.want, b.answer(t, "read", c.in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -1,10 +1,10 @@
 // Package harness has the tools that an agent gets without writing them: they read and change the files of the session, run
 // commands beside them, load skills and delegate to subagents. They are ordinary tools, made with [bdk.DefineTool].
 //
-// The effect of all but shell and task is [bdk.Read]. Those that write do so in the session's own files alone, which are kept
-// together with the result of the call: what an interrupted call has written is not there when it is made again, unless another
-// call ended in between, and a dry-run session works on its files as any other does. A shell may reach beyond the files, so
-// a dry-run session does not run its commands.
+// The effect of all but shell is [bdk.Read]. Those that write do so in the session's own files alone, which are kept together
+// with the result of the call: what an interrupted call has written is not there when it is made again, unless another call
+// ended in between. A dry-run session works on its files, and delegates, as any other does. A shell may reach beyond the files,
+// so a dry-run session does not run its commands.
 //
 // The package also makes what every workspace of an agent has below the session's own files, see [Base].
 package harness

@@ -12,6 +12,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,16 +21,16 @@ import (
 
 // Bounds of searches.
 const (
-	maxFound    = 1000     // files or entries that are listed
-	maxMatches  = 500      // lines that grep shows, at most
-	fewMatches  = 100      // and if it is not told how many
-	maxShown    = 300      // bytes of a line that grep shows
-	maxSearched = 8 << 20  // bytes of a file that grep reads
-	maxTotal    = 1 << 30  // bytes of all files together
-	maxWidth    = 64 << 10 // bytes of a line that grep looks at
-	maxRegexp   = 1024     // bytes of a regular expression
-	maxProgram  = 5000     // instructions of a regular expression: each may be looked at for each byte
-	chunk       = 8        // files that are read at the same time
+	maxFound    = 1000      // files or entries that are listed
+	maxMatches  = 500       // lines that grep shows, at most
+	fewMatches  = 100       // and if it is not told how many
+	maxShown    = 300       // bytes of a line that grep shows
+	maxSearched = 8 << 20   // bytes of a file that grep reads
+	maxTotal    = 256 << 20 // bytes of all files together
+	maxWidth    = 64 << 10  // bytes of a line that grep looks at
+	maxRegexp   = 1024      // bytes of a regular expression
+	maxProgram  = 5000      // instructions of a regular expression: each may be looked at for each byte
+	chunk       = 8         // files that are read at the same time
 )
 
 type listInput struct {
@@ -213,7 +214,7 @@ type search struct {
 	out     strings.Builder
 	full    bool     // there are more matches
 	skipped []string // files that were not looked at
-	bytes   int64
+	bytes   int64    // that were read
 }
 
 // run looks at files in their order.
@@ -222,10 +223,11 @@ func (s *search) run(ctx context.Context, w bdk.Workspace, files []bdk.File) err
 		contents := make([][]byte, len(part))
 		g, gctx := errgroup.WithContext(ctx)
 		for i, f := range part {
-			if s.bytes += f.Size; f.Size > maxSearched || s.bytes > maxTotal {
+			if f.Size > maxSearched || s.bytes+f.Size > maxTotal {
 				s.skipped = append(s.skipped, f.Path)
 				continue
 			}
+			s.bytes += f.Size
 			g.Go(func() (err error) {
 				if contents[i], err = w.ReadFile(gctx, f.Path); errors.Is(err, fs.ErrNotExist) {
 					return nil // somebody removed it meanwhile
@@ -276,7 +278,11 @@ func around(line []byte, at int) string {
 	if len(line) <= maxShown || at < maxShown/2 {
 		return cut(line, maxShown)
 	}
-	return "…" + cut(line[at-maxShown/4:], maxShown)
+	start := at - maxShown/4
+	for start < at && !utf8.RuneStart(line[start]) {
+		start++
+	}
+	return "…" + cut(line[start:], maxShown)
 }
 
 // answer returns what was found.

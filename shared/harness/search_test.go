@@ -115,6 +115,7 @@ func TestGlob(t *testing.T) {
 func TestGrep(t *testing.T) {
 	t.Parallel()
 	files := tree()
+	files["accents.txt"] = strings.Repeat("é", 400) + "x" + "thorn"
 	files["wide.txt"] = strings.Repeat("a", 1000) + "needle" + strings.Repeat("b", 1000)
 	b := setup(t, harness.Options{}, files)
 	for _, c := range []struct{ in, want string }{
@@ -125,6 +126,7 @@ func TestGrep(t *testing.T) {
 		{`"pattern":"^package","glob":"src/*.go"`, "src/main.go:1:package main\nsrc/main_test.go:1:package main"},
 		{`"pattern":"package","maxResults":1`, "src-old/y.go:1:package old\n(there are more: 1 lines are shown; narrow it down)"},
 		{`"pattern":"nothing"`, "(no lines match)"},
+		{`"pattern":"thorn"`, "accents.txt:1:…" + strings.Repeat("é", 37) + "xthorn"},
 		{`"pattern":"needle"`, "wide.txt:1:…" + strings.Repeat("a", 75) + "needle" + strings.Repeat("b", 219) + "… (781 more bytes)"},
 	} {
 		if diff := cmp.Diff(c.want, b.answer(t, "grep", "{"+c.in+"}")); diff != "" {

@@ -27,6 +27,7 @@ func taskTool(subagents []bdk.Subagent) bdk.Tool {
 	return bdk.DefineTool(bdk.ToolSpec{
 		Description: b.String(),
 		InputSchema: taskSchema(names),
+		Effect:      bdk.Read, // what the subagent calls has effects of its own
 	}, func(context.Context, *bdk.Call, taskInput) (string, error) {
 		return "", errors.New("only a turn can delegate: nothing was done")
 	})

@@ -137,6 +137,7 @@ func editTool(changes *locks) bdk.Tool {
 		if err != nil {
 			return "", err
 		}
+		in = in.ending(data)
 		edited, n, err := in.apply(string(data))
 		if err != nil {
 			return "", fmt.Errorf("%s was not changed: %w", name, err)
@@ -151,14 +152,13 @@ func editTool(changes *locks) bdk.Tool {
 		if n > 1 {
 			return fmt.Sprintf("replaced %d occurrences in %s", n, name), nil
 		}
-		line, _, _ := strings.Cut(where(string(data), in.ending(string(data)).Old, 1), ",")
-		return fmt.Sprintf("edited %s at line %s", name, line), nil
+		return fmt.Sprintf("edited %s at line %s", name, where(string(data), in.Old, 1)), nil
 	})
 }
 
 // ending returns the edit as the file's line ends want it: a model reads and writes lines that end in CR LF as if they ended in LF.
-func (in editInput) ending(data string) editInput {
-	if crlf([]byte(data)) && !strings.Contains(in.Old+in.New, "\r") {
+func (in editInput) ending(data []byte) editInput {
+	if crlf(data) && !strings.Contains(in.Old+in.New, "\r") {
 		in.Old, in.New = strings.ReplaceAll(in.Old, "\n", "\r\n"), strings.ReplaceAll(in.New, "\n", "\r\n")
 	}
 	return in
@@ -172,7 +172,6 @@ func (in editInput) apply(data string) (string, int, error) {
 	case in.New:
 		return "", 0, errors.New("old and new are the same")
 	}
-	in = in.ending(data)
 	n := strings.Count(data, in.Old)
 	switch {
 	case n == 0:
