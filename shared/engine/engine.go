@@ -45,6 +45,7 @@ type Deps struct {
 	Tools     *tool.Set               // the agent's tools
 	Models    []NamedModel            // the agent's model, then its fallbacks; at least one
 	Subagents map[string][]NamedModel // the models of subagents that have their own, by name
+	Guide     string                  // what the agent and its subagents are told beside their instructions; "" for nothing
 
 	Workspaces *workspace.Store // the files of sessions; nil: calls have none
 	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces
@@ -78,16 +79,22 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	}
 	tools := deps.Tools.Offer()
 	e := &Engine{project: project, deps: deps, subagents: make(map[string]mind), cache: newCache(cacheSessions, cacheBytes)}
-	e.main = newMind(string(project.Instructions)+resultNote(project.Agent.Result.JSON()), deps.Models, tools)
+	e.main = newMind(told(project.Instructions, deps.Guide, resultNote(project.Agent.Result.JSON())), deps.Models, tools)
 	tools = slices.DeleteFunc(slices.Clone(tools), func(t model.Tool) bool { return t.Name == bdk.ToolTask })
 	for _, s := range project.Subagents {
 		models := deps.Subagents[s.Name]
 		if len(models) == 0 {
 			models = deps.Models
 		}
-		e.subagents[s.Name] = newMind(string(cmp.Or(s.Agent.Instructions, s.Instructions, project.Instructions)), models, tools)
+		e.subagents[s.Name] = newMind(told(cmp.Or(s.Agent.Instructions, s.Instructions, project.Instructions), deps.Guide), models, tools)
 	}
 	return e, nil
+}
+
+// told returns a system prompt of several parts.
+func told(instructions bdk.Instructions, more ...string) string {
+	parts := append([]string{string(instructions)}, more...)
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n")
 }
 
 // Project returns the agent, with the documented defaults filled in.

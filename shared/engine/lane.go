@@ -135,7 +135,7 @@ func resultNote(schema []byte) string {
 	if len(schema) == 0 {
 		return ""
 	}
-	return "\n\nYour last message of each turn must be one JSON object, without any text around it, that matches this JSON Schema:\n" + string(schema)
+	return "Your last message of each turn must be one JSON object, without any text around it, that matches this JSON Schema:\n" + string(schema)
 }
 
 // fenced reports whether an error says that the turn is not ours any more.

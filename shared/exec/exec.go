@@ -29,7 +29,7 @@ type Command struct {
 type Result struct {
 	Stdout, Stderr []byte        // cut in the middle, with a note there, if they were longer than Command.Output
 	ExitCode       int           // -1 if it was killed
-	Killed         string        // why it was killed: "timeout", "memory", or a signal's name; "" if it was not
+	Killed         string        // why it was killed: "timeout", "memory", "processes", or a signal's name; "" if it was not
 	Took           time.Duration // from its start to its end
 }
 

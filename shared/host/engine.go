@@ -2,25 +2,35 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/exec"
+	"github.com/bdk-lambda/bdk/shared/harness"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
-// Parts are what an agent works with. All but StateRoot are required.
+// Parts are what an agent works with. All but Scripts, Temp and StateRoot are required.
 type Parts struct {
 	Sessions  *session.Store
 	KV        *kv.Store
+	Blobs     *blob.Store
 	Runner    turn.Runner
+	Scripts   exec.Runner // runs agent tools and the commands of a shell; nil: the host runs none
 	Models    Models
 	Clock     clock.Clock
 	Log       *slog.Logger
+	Temp      string // where directories with the files of sessions are made; "" for the system's
 	StateRoot string // passed to tools; "" where the host has none
 }
 
@@ -30,12 +40,56 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	if err != nil {
 		return nil, err
 	}
-	tools, err := tool.NewSet(project.Tools, tool.Options{Claims: parts.KV, Clock: parts.Clock})
+	lanes, err := subagentModels(ctx, project, root, parts.Models)
+	if err != nil {
+		return nil, err
+	}
+	opts := harness.Options{Allow: project.Agent.Tools, Skills: project.Skills, Subagents: project.Subagents, Scripts: parts.Scripts}
+	more, err := harness.Tools(opts)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := tool.NewSet(slices.Concat(project.Tools, more), tool.Options{Claims: parts.KV, Clock: parts.Clock, Scripts: parts.Scripts})
+	if err != nil {
+		return nil, err
+	}
+	files, err := workspaces(project, root, parts)
 	if err != nil {
 		return nil, err
 	}
 	return engine.New(project, engine.Deps{
-		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models,
-		Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
+		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
+		Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 	})
+}
+
+// subagentModels opens the models of the subagents that have their own.
+func subagentModels(ctx context.Context, project bdk.Project, root string, models Models) (map[string][]engine.NamedModel, error) {
+	lanes := make(map[string][]engine.NamedModel)
+	for _, s := range project.Subagents {
+		if s.Agent.Model == "" {
+			continue
+		}
+		own, err := models.Of(ctx, s.Agent, root)
+		if err != nil {
+			return nil, fmt.Errorf("subagent %s: %w", s.Name, err)
+		}
+		lanes[s.Name] = own
+	}
+	return lanes, nil
+}
+
+// workspaces returns the files of the agent's sessions.
+func workspaces(project bdk.Project, root string, parts Parts) (*workspace.Store, error) {
+	base, err := harness.Base(project, root)
+	if err != nil {
+		return nil, err
+	}
+	var seed *workspace.Layer
+	if project.Seed != "" {
+		if seed, err = workspace.LayerOf(filepath.Join(root, filepath.FromSlash(project.Seed)), ""); err != nil {
+			return nil, err
+		}
+	}
+	return workspace.New(parts.Blobs, workspace.Options{Base: base, Seed: seed, TempDir: parts.Temp, Log: parts.Log}), nil
 }

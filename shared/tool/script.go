@@ -19,14 +19,20 @@ const scriptTrip = 30 * time.Second
 // maxTail bounds the bytes of each stream of a script that went wrong that the model reads.
 const maxTail = 8 << 10
 
-// script runs the script of an agent tool, which the workspace has at .agents/tools/, and returns what it printed.
+// script runs the script of an agent tool, which the workspace has at .agents/tools/, and returns what it printed. Whatever an
+// earlier command has put in its place, the script that runs is the one that was defined.
 func (s *Set) script(ctx context.Context, t bdk.Tool, call *bdk.Call, name string, args json.RawMessage) (string, error) {
-	dir, err := call.Workspace.Dir(ctx)
+	file := ".agents/tools/" + name
+	err := call.Workspace.WriteFile(ctx, file, []byte(t.Script()), 0o755)
+	var dir string
+	if err == nil {
+		dir, err = call.Workspace.Dir(ctx)
+	}
 	if err != nil {
 		return "", fmt.Errorf("there is no directory with the session's files, the script was not run: %w", err)
 	}
 	r, err := s.opts.Scripts.Run(ctx, exec.Command{
-		Dir: dir, Args: []string{"./.agents/tools/" + name}, Stdin: args, Timeout: t.Spec().Timeout,
+		Dir: dir, Args: []string{"./" + file}, Stdin: args, Timeout: t.Spec().Timeout,
 		Env: map[string]string{"BDK_CALL_ID": call.ID},
 	})
 	switch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
@@ -19,10 +21,17 @@ import (
 	"github.com/bdk-lambda/bdk/shared/tool"
 )
 
-// files is a workspace that has nothing but its directory.
+// files is a workspace that has nothing but its directory, and keeps what is written in memory.
 type files struct {
 	bdk.Workspace
 	err error
+
+	written sync.Map
+}
+
+func (f *files) WriteFile(_ context.Context, name string, data []byte, mode fs.FileMode) error {
+	f.written.Store(name, mode.String()+" "+string(data))
+	return nil
 }
 
 func (f *files) Dir(context.Context) (string, error) { return "the/workspace", f.err }
@@ -64,7 +73,11 @@ func TestScriptRunsInTheWorkspaceWithItsInput(t *testing.T) {
 	r := &runner{}
 	s := scripts(t, r, bdk.ToolSpec{Timeout: 20 * time.Second})
 	sent := ` {"a": 1, "b":"\u00e9"}`
-	s.Run(t.Context(), &bdk.Call{ID: "call_1", Workspace: &files{}}, "list", json.RawMessage(sent), false)
+	w := &files{}
+	s.Run(t.Context(), &bdk.Call{ID: "call_1", Workspace: w}, "list", json.RawMessage(sent), false)
+	if got, _ := w.written.Load(".agents/tools/list"); !strings.HasPrefix(fmt.Sprint(got), "-rwxr-xr-x #!/") {
+		t.Errorf("the script that runs is %v", got)
+	}
 	want := []exec.Command{{
 		Dir: "the/workspace", Args: []string{"./.agents/tools/list"}, Stdin: []byte(sent), Timeout: 20 * time.Second,
 		Env: map[string]string{"BDK_CALL_ID": "call_1"},

@@ -10,6 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -67,6 +69,7 @@ type Host struct {
 	logs     httpapi.Logs
 	scripts  exec.Runner         // nil in a function that may not call the exec function
 	sandbox  *lambdaexec.Sandbox // of the exec function
+	temp     string              // where directories with the files of sessions are made
 
 	control *engine.Engine // accepts messages and ends turns; it has no models to run one
 
@@ -96,19 +99,30 @@ func Open(ctx context.Context, project bdk.Project, opts Options) (*Host, error)
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
 	}
-	h := &Host{project: project, opts: opts}
+	h := &Host{project: project, opts: opts, temp: tempOf(opts.Getenv, "bdk-files")}
+	if err := os.RemoveAll(h.temp); err != nil { // a process of the same number was killed
+		return nil, fmt.Errorf("removing temporary files: %w", err)
+	}
 	h.log = slog.New(telemetry.EMF(slog.NewJSONHandler(opts.Stdout, nil))).With(slog.String(telemetry.SlugKey, project.Slug))
 	h.connect(*cfg)
 	// nobody asks the models of the control engine, and its tools are only shown
-	control, err := host.NewEngine(ctx, project, "", host.Parts{
-		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: opts.Clock, Log: h.log,
-		Models: host.Models{Getenv: opts.Getenv, NamesOnly: true},
-	})
+	control, err := h.engine(ctx, host.Models{Getenv: opts.Getenv, NamesOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	h.control = control
 	return h, nil
+}
+
+// taskRoot is the variable with the folder that the archive was unpacked in.
+const taskRoot = "LAMBDA_TASK_ROOT"
+
+// engine returns an engine of the agent with the given models.
+func (h *Host) engine(ctx context.Context, models host.Models) (*engine.Engine, error) {
+	return host.NewEngine(ctx, h.project, filepath.Join(h.opts.Getenv(taskRoot), deploy.AgentRoot), host.Parts{
+		Sessions: h.sessions, KV: h.kv, Blobs: h.blobs, Runner: h.runner, Scripts: h.scripts, Models: models,
+		Clock: h.opts.Clock, Log: h.log, Temp: h.temp,
+	})
 }
 
 // connect makes the clients, and the adapters that use them.

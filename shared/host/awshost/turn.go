@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
@@ -76,11 +75,9 @@ func (h *Host) full(ctx context.Context) (*engine.Engine, error) {
 	if h.agent != nil && h.current(ctx) {
 		return h.agent, nil
 	}
-	root := h.opts.Getenv("LAMBDA_TASK_ROOT")
 	vars := variables{ctx: ctx, env: h.opts.Getenv, secrets: h.secrets, read: map[string]string{}}
-	agent, err := host.NewEngine(ctx, h.project, filepath.Join(root, deploy.AgentRoot), host.Parts{
-		Sessions: h.sessions, KV: h.kv, Runner: h.runner, Clock: h.opts.Clock, Log: h.log,
-		Models: host.Models{Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: root, Keys: "the deployment's secret"},
+	agent, err := h.engine(ctx, host.Models{
+		Client: host.ModelClient(), Clock: h.opts.Clock, Getenv: vars.get, Dir: h.opts.Getenv(taskRoot), Keys: "the deployment's secret",
 	})
 	switch {
 	case bdkerr.CodeOf(vars.err) == bdkerr.Unavailable:

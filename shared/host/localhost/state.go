@@ -16,6 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob/fileblob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 	"github.com/bdk-lambda/bdk/shared/host"
 	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -44,6 +45,7 @@ type state struct {
 	db      *sqlitex.DB
 	file    os.FileInfo // of the database, when it was opened
 	holders *holders
+	temp    string // of this process
 	kv      *kv.Store
 	blobs   *blob.Store
 	models  host.Models
@@ -89,6 +91,9 @@ func (p *Program) open(ctx context.Context) (_ *state, err error) {
 	if n := s.holders.others(); n > 0 && !p.Config.Listener {
 		slog.New(s.ring).WarnContext(ctx, "other processes work on this state root: each may run the turns of the others", slog.Int("others", n))
 	}
+	if err := s.makeTemp(); err != nil {
+		return nil, err
+	}
 	files, err := fileblob.Open(filepath.Join(s.root, "blobs"), s.clock.Now())
 	if err != nil {
 		return nil, err
@@ -117,7 +122,8 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
 	})
 	e, err := host.NewEngine(ctx, project, root, host.Parts{
-		Sessions: sessions, KV: s.kv, Runner: runner, Models: s.models, Clock: s.clock, Log: log, StateRoot: dir,
+		Sessions: sessions, KV: s.kv, Blobs: s.blobs, Runner: runner, Scripts: localexec.New(localexec.Options{Temp: s.temp}),
+		Models: s.models, Clock: s.clock, Log: log, Temp: s.temp, StateRoot: dir,
 	})
 	if err != nil {
 		return nil, err
@@ -154,6 +160,27 @@ func (s *state) expire(ctx context.Context) {
 	}
 }
 
+// makeTemp makes the directory for what this process keeps as long as it lives, and removes those of processes that have ended.
+func (s *state) makeTemp() error {
+	all := filepath.Join(s.root, "tmp")
+	s.temp = filepath.Join(all, s.holders.self)
+	if err := os.MkdirAll(s.temp, 0o700); err != nil {
+		return fmt.Errorf("creating the directory for temporary files: %w", err)
+	}
+	entries, err := os.ReadDir(all)
+	if err != nil {
+		return fmt.Errorf("looking for temporary files: %w", err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != s.holders.self && !s.holders.alive(name) {
+			if err := os.RemoveAll(filepath.Join(all, name)); err != nil {
+				slog.New(s.ring).Warn("temporary files of an earlier process stay", slog.Any("error", err))
+			}
+		}
+	}
+	return nil
+}
+
 func (s *state) dbFile() string { return filepath.Join(s.root, "bdk.db") }
 
 // watch returns an error once the database was removed or replaced: what is written to it then is lost, and nothing may be
@@ -183,6 +210,9 @@ func (s *state) release() error {
 	var errs []error
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
 	}
 	if s.holders != nil {
 		errs = append(errs, s.holders.leave())
