@@ -72,27 +72,63 @@ func definitions(a project.Agent) []project.Definition {
 	for _, t := range a.Tools {
 		all = append(all, t.Definition)
 	}
+	for _, s := range a.Skills {
+		if s.Definition != nil {
+			all = append(all, *s.Definition)
+		}
+	}
+	for _, s := range a.Subagents {
+		all = append(all, s.Config)
+		if s.Instructions.Definition != nil {
+			all = append(all, *s.Instructions.Definition)
+		}
+	}
 	return all
 }
 
 func writeProject(b *bytes.Buffer, a project.Agent, names map[string]string) {
 	ref := func(d project.Definition) string { return names[d.Package] + "." + d.Var }
+	instructions := func(in project.Instructions) string {
+		switch {
+		case in.Definition != nil:
+			return fmt.Sprintf("Instructions: bdk.Instructions(%s),\n", ref(*in.Definition))
+		case in.Text != "":
+			return fmt.Sprintf("Instructions: %q,\n", in.Text)
+		}
+		return ""
+	}
 	fmt.Fprintf(b, "{\nSlug: %q,\n", a.Slug)
 	if a.Config != nil {
 		fmt.Fprintf(b, "Agent: %s,\n", ref(*a.Config))
 	}
-	switch {
-	case a.Instructions.Definition != nil:
-		fmt.Fprintf(b, "Instructions: bdk.Instructions(%s),\n", ref(*a.Instructions.Definition))
-	case a.Instructions.Text != "":
-		fmt.Fprintf(b, "Instructions: %q,\n", a.Instructions.Text)
-	}
+	b.WriteString(instructions(a.Instructions))
 	if len(a.Tools) > 0 {
 		b.WriteString("Tools: []bdk.NamedTool{\n")
 		for _, t := range a.Tools {
 			fmt.Fprintf(b, "{Name: %q, Source: %q, Tool: %s},\n", t.Name, t.File, ref(t.Definition))
 		}
 		b.WriteString("},\n")
+	}
+	if len(a.Skills) > 0 {
+		b.WriteString("Skills: []bdk.NamedSkill{\n")
+		for _, s := range a.Skills {
+			skill := fmt.Sprintf("bdk.Skill{Description: %q, Markdown: %q}", s.Description, s.Markdown)
+			if s.Definition != nil {
+				skill = ref(*s.Definition)
+			}
+			fmt.Fprintf(b, "{Name: %q, Source: %q, Dir: %q, Skill: %s},\n", s.Name, s.File, s.Dir, skill)
+		}
+		b.WriteString("},\n")
+	}
+	if len(a.Subagents) > 0 {
+		b.WriteString("Subagents: []bdk.Subagent{\n")
+		for _, s := range a.Subagents {
+			fmt.Fprintf(b, "{\nName: %q, Source: %q, Agent: %s,\n%s},\n", s.Name, s.Config.File, ref(s.Config), instructions(s.Instructions))
+		}
+		b.WriteString("},\n")
+	}
+	if a.Seed != "" {
+		fmt.Fprintf(b, "Seed: %q,\n", a.Seed)
 	}
 	b.WriteString("},\n")
 }

@@ -32,12 +32,26 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 		Slug: "b", Instructions: project.Instructions{Definition: &text},
 		Tools: []project.Tool{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
 	}
+	skill, sub, subText := def("example.com/c/bot/skills", "Research", "bot/skills/research.go"), def("example.com/c/bot/subagents/helper", "Agent", "bot/subagents/helper/agent.go"), def("example.com/c/bot/subagents/helper", "Instructions", "bot/subagents/helper/instructions.go")
+	c := project.Agent{
+		Slug: "c", Instructions: project.Instructions{Text: "C"}, Seed: "bot/sandbox/workspace",
+		Skills: []project.Skill{
+			{Name: "deploy", File: "bot/skills/deploy/SKILL.md", Dir: "bot/skills/deploy", Description: "Use when `it`\nis deployed.", Markdown: "Do it.\n"},
+			{Name: "research", File: skill.File, Definition: &skill},
+		},
+		Subagents: []project.Subagent{
+			{Name: "helper", Config: sub, Instructions: project.Instructions{Definition: &subText}},
+			{Name: "other", Config: def("example.com/c/bot/subagents/other", "Agent", "bot/subagents/other/agent.go"), Instructions: project.Instructions{Text: "Be \"other\"."}},
+			{Name: "plain", Config: def("example.com/c/bot/subagents/plain", "Agent", "bot/subagents/plain/agent.go")},
+		},
+	}
 	for name, c := range map[string]struct {
 		generate func([]project.Agent) ([]byte, error)
 		agents   []project.Agent
 	}{
 		"markdown_only": {maingen.Generate, []project.Agent{{Slug: "quiet", Instructions: project.Instructions{Text: "Say `nothing`.\n\n\"Ever\"."}}}},
 		"two_agents":    {maingen.Generate, []project.Agent{a, b}},
+		"all_parts":     {maingen.Generate, []project.Agent{c}},
 		"functions":     {maingen.GenerateFunctions, []project.Agent{a}},
 	} {
 		t.Run(name, func(t *testing.T) {

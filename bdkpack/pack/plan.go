@@ -2,6 +2,7 @@ package pack
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,6 +21,7 @@ const (
 	codeNoModel  = "BDK171" // an agent that would be deployed without a model
 	codeOutside  = "BDK172" // a script that is not in the agent's folder
 	codeLongSlug = "BDK173" // a name too long for what is made on AWS
+	codeFiles    = "BDK174" // files of sessions that cannot be read
 )
 
 // maxSlug bounds the names that are made from a slug: a stack's name has 128 characters, of which infrastructure needs some;
@@ -58,9 +60,10 @@ func (p *packer) completeModel() error {
 
 // plan returns what to pack of an agent, and what keeps it from being deployed.
 func (p *packer) plan(a project.Agent) (plan, diag.List) {
+	models := modelsOf(a)
 	pl := plan{agent: a, manifest: deploy.Manifest{
 		Version: deploy.Version, Slug: a.Slug, Architecture: p.Arch, Archive: archiveName,
-		Models: append([]string{}, a.Models...), Model: p.Model,
+		Models: append([]string{}, models...), Model: p.Model,
 		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
 	}}
 	var diags diag.List
@@ -68,7 +71,6 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 		diags = append(diags, mistake(codeLongSlug, diag.Pos{File: a.Dir}, "rename the folder",
 			"the agent's name has %d characters: on AWS it can have %d", len(a.Slug), maxSlug))
 	}
-	models := a.Models
 	switch {
 	case p.script != "":
 		inArchive := path.Join(deploy.AgentRoot, filepath.Base(p.script))
@@ -81,7 +83,56 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 		diags = append(diags, pl.own()...)
 	}
 	pl.manifest.Secrets, pl.manifest.Egress = needs(models)
-	return pl, diags
+	return pl, append(diags, pl.workspaceFiles()...)
+}
+
+// modelsOf returns the models of an agent, then those of its subagents, each once.
+func modelsOf(a project.Agent) []string {
+	models := slices.Clone(a.Models)
+	for _, s := range a.Subagents {
+		for _, id := range s.Models {
+			if !slices.Contains(models, id) {
+				models = append(models, id)
+			}
+		}
+	}
+	return models
+}
+
+// workspaceFiles adds the files that sessions get: those of the skills, and the first ones.
+func (pl *plan) workspaceFiles() diag.List {
+	a := pl.agent
+	var dirs []string
+	for _, s := range a.Skills {
+		dirs = append(dirs, s.Dir)
+	}
+	var diags diag.List
+	for _, dir := range append(dirs, a.Seed) {
+		if dir == "" {
+			continue
+		}
+		root := filepath.Join(a.Dir, filepath.FromSlash(dir))
+		err := filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(a.Dir, name)
+			mode := fs.FileMode(0o644)
+			if info.Mode()&0o111 != 0 {
+				mode = 0o755
+			}
+			pl.files = append(pl.files, entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(rel)), path: name, mode: mode})
+			return err
+		})
+		if err != nil {
+			diags = append(diags, mistake(codeFiles, diag.Pos{File: root}, "make it readable", "the files cannot be packed: %v", err))
+		}
+	}
+	return diags
 }
 
 // own adds the scripts of the agent's own models.
@@ -92,14 +143,14 @@ func (pl *plan) own() diag.List {
 		pos = diag.Pos{File: filepath.Join(a.Dir, filepath.FromSlash(a.Config.File)), Line: a.Config.Line}
 	}
 	switch {
-	case a.Computed:
+	case a.Computed || slices.ContainsFunc(a.Subagents, func(s project.Subagent) bool { return s.Computed }):
 		return diag.List{mistake(codeComputed, pos, "write the models as constants, or name one with --model",
 			"which models the agent has is not known without running it, so what they need on AWS is not known either")}
 	case len(a.Models) == 0:
 		return diag.List{mistake(codeNoModel, pos, "set Model there, or name one with --model", "the agent has no model, so it could not answer")}
 	}
 	var diags diag.List
-	for _, id := range a.Models {
+	for _, id := range modelsOf(a) {
 		provider, name, _ := model.ParseID(id) // discovery has found no fault with it
 		if provider != model.ProviderScripted {
 			continue

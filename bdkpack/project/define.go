@@ -34,19 +34,33 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 		}
 		v := &view{l: l, pkg: checked[p.ImportPath], src: s, checked: checked}
 		if def := v.definition(f); def != nil {
-			switch s.kind {
-			case "Tool":
-				f.agent.Tools = append(f.agent.Tools, Tool{s.name, *def})
-			case "Agent":
-				f.agent.Config = def
-				f.inline, f.model = v.inline("Instructions"), v.inline("Model")
-				f.agent.Models, f.agent.Computed = v.models()
-			case "Instructions":
-				f.agent.Instructions.Definition = def
-			}
+			v.take(f, def)
 		}
 	}
 	slices.SortFunc(f.agent.Tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+	l.sortSkills(f)
+}
+
+// take puts a definition where it belongs.
+func (v *view) take(f *folder, def *Definition) {
+	s := v.src.sub
+	switch kind := v.src.kind; {
+	case kind == "Tool":
+		f.agent.Tools = append(f.agent.Tools, Tool{v.src.name, *def})
+	case kind == "Skill":
+		f.agent.Skills = append(f.agent.Skills, Skill{Name: v.src.name, File: def.File, Definition: def})
+	case kind == "Agent" && s != nil:
+		s.Config, s.inline = *def, v.inline("Instructions")
+		s.Models, s.Computed = v.models()
+	case kind == "Agent":
+		f.agent.Config = def
+		f.inline, f.model = v.inline("Instructions"), v.inline("Model")
+		f.agent.Models, f.agent.Computed = v.models()
+	case s != nil:
+		s.Instructions.Definition = def
+	default:
+		f.agent.Instructions.Definition = def
+	}
 }
 
 // outside complains about a folder of which the go command knows no package.
@@ -117,7 +131,7 @@ func kind(t types.Type) string {
 		return ""
 	}
 	switch name := named.Obj().Name(); name {
-	case "Tool", "Agent", "Instructions":
+	case "Tool", "Agent", "Instructions", "Skill":
 		return name
 	}
 	return ""
@@ -146,7 +160,7 @@ func (v *view) definition(f *folder) *Definition {
 	}
 	for _, one := range others {
 		if k := kind(one.obj.Type()); k != "" && len(found) > 0 {
-			v.fail(codeWrongType, one.obj.Pos(), "move it: a tool into tools/<name>.go, the configuration into agent.go, instructions into instructions.go",
+			v.fail(codeWrongType, one.obj.Pos(), whereTo,
 				"%s is a bdk.%s, but this file defines %s", one.obj.Name(), k, v.what())
 		}
 	}
@@ -177,10 +191,16 @@ func (v *view) definition(f *folder) *Definition {
 	return nil
 }
 
+// whereTo says where definitions belong.
+const whereTo = "move it: a tool into tools/<name>.go, a skill into skills/<name>.go, the configuration into agent.go, instructions into instructions.go"
+
 // what names what the file should define.
 func (v *view) what() string {
-	if v.src.kind == "Tool" {
+	switch v.src.kind {
+	case "Tool":
 		return "the tool " + v.src.name
+	case "Skill":
+		return "the skill " + v.src.name
 	}
 	return v.src.name
 }
@@ -194,7 +214,7 @@ func (v *view) wrongType(one variable) {
 	case t == "*bdk."+v.src.kind:
 		help = "make it a value instead of a pointer"
 	case kind(one.obj.Type()) != "":
-		help = "move it: a tool into tools/<name>.go, the configuration into agent.go, instructions into instructions.go"
+		help = whereTo
 	case v.src.kind == "Tool":
 		help = "define the tool with bdk.DefineTool(spec, function)"
 	}
@@ -206,6 +226,7 @@ func (v *view) none() {
 		"Tool":         "write: var Name = bdk.DefineTool(bdk.ToolSpec{…}, function), or move helpers into lib/",
 		"Agent":        "write: var Agent = bdk.Agent{Model: \"…\"}, or remove the file",
 		"Instructions": "write: var Instructions = bdk.Instructions(\"…\")",
+		"Skill":        "write: var Skill = bdk.Skill{Description: \"Use when …\", Markdown: \"…\"}, or move helpers into lib/",
 	}[v.src.kind]
 	v.l.fail(codeNone, diag.Pos{File: v.src.path}, help, "no exported variable of type bdk.%s in this file, which should define %s", v.src.kind, v.what())
 }
@@ -229,6 +250,9 @@ func (v *view) checkValue(one variable, f *folder) {
 		v.checkTool(one)
 	case "Agent":
 		v.checkAgent(one, f)
+		v.checkSubagent(one)
+	case "Skill":
+		v.checkSkill(one)
 	case "Instructions":
 		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
 			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")
@@ -242,10 +266,16 @@ func (v *view) checkTool(one variable) {
 		return
 	}
 	call, ok := ast.Unparen(one.value).(*ast.CallExpr)
-	if !ok || len(call.Args) != 2 || !v.isDefineTool(call) {
+	if !ok || len(call.Args) != 2 {
+		return
+	}
+	definer := v.definer(call)
+	if definer == "" {
 		return
 	}
 	if spec, ok := v.literal(call.Args[0]); ok {
+		v.checkApproval(spec)
+		v.checkTimeArgs(spec, v.inputOf(call))
 		value := field(spec, "Description")
 		text, known := v.constant(value)
 		if value == nil || known && strings.TrimSpace(text) == "" {
@@ -256,6 +286,10 @@ func (v *view) checkTool(one variable) {
 			v.fail(codeNoDescription, at, "set Description to what the tool does and when the model should use it", "the tool has no description")
 		}
 	}
+	if definer == "DefineScript" {
+		v.checkScriptText(call.Args[1])
+		return
+	}
 	if v.isNil(call.Args[1]) {
 		v.fail(codeWrongType, call.Args[1].Pos(), "give the tool a function: func(ctx context.Context, call *bdk.Call, input Struct) (Result, error)",
 			"%s has no function", one.obj.Name())
@@ -264,10 +298,13 @@ func (v *view) checkTool(one variable) {
 	v.checkTypes(call)
 }
 
-// isDefineTool says whether a call is one of bdk.DefineTool, with or without type arguments.
-func (v *view) isDefineTool(call *ast.CallExpr) bool {
+// definer returns which function of package bdk that defines a tool is called, with or without type arguments, "" if none is.
+func (v *view) definer(call *ast.CallExpr) string {
 	obj := typeutil.Callee(v.pkg.TypesInfo, call)
-	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == bdkPackage && obj.Name() == "DefineTool"
+	if obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != bdkPackage || obj.Name() != "DefineTool" && obj.Name() != "DefineScript" {
+		return ""
+	}
+	return obj.Name()
 }
 
 // isNil says whether an expression is nil, converted or not.
@@ -294,6 +331,7 @@ func (v *view) checkAgent(one variable, f *folder) {
 	if !ok {
 		return
 	}
+	v.checkHarness(field(lit, "Tools"), f)
 	v.checkModel(field(lit, "Model"), f)
 	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {
 		for _, e := range list.Elts {

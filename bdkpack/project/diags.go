@@ -46,6 +46,13 @@ const (
 	codeTag            = "BDK153" // a json tag on a field that is not exported
 	codeScriptFault    = "BDK154" // a mistake in the script of a model
 	codeScriptTool     = "BDK155" // a script that names a tool the agent does not have
+	codeSkill          = "BDK156" // what is wrong with a skill's file or folder
+	codeSkillName      = "BDK157" // a name of a skill or subagent
+	codeWorkspaceFile  = "BDK158" // a file that cannot be in a workspace
+	codeSubagent       = "BDK159" // what is wrong with a subagent's folder or configuration
+	codeHarness        = "BDK162" // a tool of the harness that is not there, or has the name of one of the agent's
+	codeApproval       = "BDK163" // an approval that cannot be meant
+	codeTimeArg        = "BDK164" // a time argument that the input does not have
 	codeReplace        = "BDK115" // a replace directive that leads nowhere
 	codeCompile        = "BDK150" // what the Go compiler says
 )

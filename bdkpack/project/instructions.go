@@ -58,9 +58,10 @@ func (l *loader) markdownFiles(dir string) []string {
 // maxMarkdown bounds a file of instructions, in bytes: no model reads as much.
 const maxMarkdown = 1 << 20
 
-// readMarkdown sets the agent's instructions to the files' text.
-func (l *loader) readMarkdown(f *folder, files []string) {
+// readMarkdown returns the files' text as instructions.
+func (l *loader) readMarkdown(f *folder, files []string) Instructions {
 	var parts [][]byte
+	var in Instructions
 	for _, path := range files {
 		info, ok := l.stat(path)
 		if !ok {
@@ -82,10 +83,11 @@ func (l *loader) readMarkdown(f *folder, files []string) {
 		}
 		if l.checkMarkdown(path, text) {
 			parts = append(parts, text)
-			f.agent.Instructions.Files = append(f.agent.Instructions.Files, f.rel(path))
+			in.Files = append(in.Files, f.rel(path))
 		}
 	}
-	f.agent.Instructions.Text = joinMarkdown(parts)
+	in.Text = joinMarkdown(parts)
+	return in
 }
 
 // checkMarkdown complains about text no model should get.

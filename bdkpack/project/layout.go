@@ -25,6 +25,7 @@ type folder struct {
 	model  answer   // whether the configuration names a model
 	forms  []string // of instructions, usable or not, beside agent.go
 	inline answer   // whether the configuration has instructions
+	subs   []*sub   // in name order
 }
 
 // answer is what can be said without running code.
@@ -41,6 +42,7 @@ type source struct {
 	path string // absolute
 	kind string // the definition's type in package bdk
 	name string // what the path names it
+	sub  *sub   // nil if it is the agent's own
 }
 
 // findAgents fills in the workspace's agents.
@@ -195,13 +197,19 @@ func (l *loader) scanDir(f *folder, path string) {
 	case name == "lib" || name == "testdata":
 	case name == "instructions":
 		f.forms = append(f.forms, path)
-		l.readMarkdown(f, l.markdownFiles(path))
+		f.agent.Instructions = l.readMarkdown(f, l.markdownFiles(path))
 	case name == "tools":
 		l.scanTools(f, path)
+	case name == "skills":
+		l.scanSkills(f, path)
+	case name == "subagents":
+		l.scanSubagents(f, path)
+	case name == "sandbox":
+		l.scanSandbox(f, path)
 	case slices.Contains(laterDirs(), name):
 		l.unsupported(path)
 	default:
-		known := append(laterDirs(), "tools", "instructions")
+		known := append(laterDirs(), "tools", "instructions", "skills", "subagents", "sandbox")
 		if meant := nearest(name, known); meant != "" {
 			f.inline = maybe // there is one mistake, not another one of missing instructions
 			l.fail(codeUnknownEntry, diag.Pos{File: path}, "did you mean "+meant+"/? Rename the folder; helpers belong in lib/",
@@ -214,7 +222,7 @@ func (l *loader) scanDir(f *folder, path string) {
 }
 
 func laterDirs() []string {
-	return []string{"skills", "hooks", "channels", "schedules", "subagents", "mcp-connections", "host-connections", "extensions", "sandbox"}
+	return []string{"hooks", "channels", "schedules", "mcp-connections", "host-connections", "extensions"}
 }
 
 func (l *loader) unsupported(path string) {
@@ -227,10 +235,10 @@ func (l *loader) scanGoFile(f *folder, path string) {
 	switch name := filepath.Base(path); name {
 	case "agent.go":
 		f.inline = maybe
-		l.addSource(f, source{path, "Agent", "the agent"})
+		l.addSource(f, source{path: path, kind: "Agent", name: "the agent"})
 	case "instructions.go":
 		f.forms = append(f.forms, path)
-		l.addSource(f, source{path, "Instructions", "the instructions"})
+		l.addSource(f, source{path: path, kind: "Instructions", name: "the instructions"})
 	case "doc.go":
 	case "artifacts.go":
 		l.unsupported(path)
@@ -249,7 +257,7 @@ func (l *loader) scanFile(f *folder, path string) {
 	name := filepath.Base(path)
 	if name == "instructions.md" {
 		f.forms = append(f.forms, path)
-		l.readMarkdown(f, []string{path})
+		f.agent.Instructions = l.readMarkdown(f, []string{path})
 		return
 	}
 	if meant := nearest(name, []string{"instructions.md", "agent.go", "instructions.go"}); meant != "" {
@@ -278,7 +286,7 @@ func (l *loader) scanTools(f *folder, dir string) {
 			}
 			name := strings.TrimSuffix(e.Name(), ".go")
 			l.checkToolName(path, name)
-			l.addSource(f, source{path, "Tool", name})
+			l.addSource(f, source{path: path, kind: "Tool", name: name})
 		}
 	}
 }
@@ -309,8 +317,12 @@ func isDefineTool(e ast.Expr) bool {
 	if !ok {
 		return false
 	}
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && sel.Sel.Name == "DefineTool"
+	fun := call.Fun
+	if index, ok := fun.(*ast.IndexExpr); ok {
+		fun = index.X
+	}
+	sel, ok := fun.(*ast.SelectorExpr)
+	return ok && (sel.Sel.Name == "DefineTool" || sel.Sel.Name == "DefineScript")
 }
 
 // scanNested complains about Go files in a folder of tools/.

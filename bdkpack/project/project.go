@@ -42,7 +42,10 @@ type Agent struct {
 	Models       []string     `json:"models,omitempty"`   // that Config names by constants: its model, then its fallbacks
 	Computed     bool         `json:"computed,omitempty"` // Config has models that only running its code would tell
 	Instructions Instructions `json:"instructions"`
-	Tools        []Tool       `json:"tools"` // in name order
+	Tools        []Tool       `json:"tools"`               // in name order
+	Skills       []Skill      `json:"skills,omitempty"`    // in name order
+	Subagents    []Subagent   `json:"subagents,omitempty"` // in name order
+	Seed         string       `json:"seed,omitempty"`      // the folder with the first files of sessions, relative to Dir; "" for none
 }
 
 // Instructions are an agent's instructions: text or a definition, neither if Agent.Instructions has them.
@@ -104,6 +107,7 @@ func Load(ctx context.Context, dir string, opts *Options) (*Workspace, diag.List
 	}
 	for _, f := range all {
 		l.checkForms(f)
+		l.checkSubagents(f)
 		l.checkNoModel(f)
 	}
 	l.ws.Inputs = l.ws.Inputs.sorted()
@@ -163,3 +167,6 @@ func (s sources) line(pos diag.Pos) string {
 	}
 	return diag.SourceLine(src, pos.Line)
 }
+
+// path returns the absolute path of a file of the agent.
+func (a *Agent) path(rel string) string { return filepath.Join(a.Dir, filepath.FromSlash(rel)) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/shared/model/scripted"
 )
@@ -56,7 +57,7 @@ func (l *loader) checkNames(names []scripted.Name, path string, f *folder) {
 		help = "the agent has " + strings.Join(tools, ", ")
 	}
 	for _, n := range names {
-		if slices.Contains(tools, n.Tool) {
+		if slices.Contains(tools, n.Tool) || slices.Contains(bdk.HarnessTools(), n.Tool) {
 			continue
 		}
 		help, pos := help, diag.Pos{File: path, Line: n.Line, Col: n.Column}
