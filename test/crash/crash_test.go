@@ -44,6 +44,11 @@ rules:
       - {tool: look, args: {text: six}}
       - {tool: note, args: {text: seven}}
       - {tool: note, args: {text: eight}}
+  - when: {message: "^sign"}
+    calls:
+      - {tool: sign, args: {text: one}}
+      - {tool: note, args: {text: two}}
+      - {tool: sign, args: {text: three}}
   - text: "ok"
 `
 
@@ -89,6 +94,7 @@ func TestMain(m *testing.M) {
 				Tools: []bdk.NamedTool{
 					{Name: "look", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Look.", Effect: bdk.Read}, look)},
 					{Name: "note", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Note.", Effect: bdk.Write}, note)},
+					{Name: "sign", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Sign.", NeedsApproval: bdk.Always}, note)},
 				},
 			}},
 			Config: config, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: io.Discard,
@@ -242,7 +248,7 @@ func killAt(t *testing.T, at string) (died bool, unknown int) {
 	heir := boot(t, state, "never:0")
 	defer heir.kill()
 	log := heir.wait(t, id, turnID, 5*time.Second)
-	unknown = check(t, at, log, turnID, filepath.Join(state, "agents", "crash", "notes"))
+	unknown = check(t, at, log, turnID, filepath.Join(state, "agents", "crash", "notes"), 8)
 
 	begin := time.Now()
 	next, ok := heir.post(t.Context(), "/v1/session/"+id, map[string]any{"message": "hello", "continuationToken": token})
@@ -306,13 +312,13 @@ func checkNothingHalf(t *testing.T, state, at string) int {
 	for _, s := range list.Sessions {
 		turnID := heir.events(t, s.SessionID)[1].TurnID
 		log := heir.wait(t, s.SessionID, turnID, 5*time.Second)
-		return check(t, at, log, turnID, filepath.Join(state, "agents", "crash", "notes"))
+		return check(t, at, log, turnID, filepath.Join(state, "agents", "crash", "notes"), 8)
 	}
 	return 0
 }
 
-// check checks a log after recovery and returns how many outcomes are unknown.
-func check(t *testing.T, at string, log []event.Event, turnID, notes string) (unknown int) {
+// check checks a log with so many calls after recovery and returns how many outcomes are unknown.
+func check(t *testing.T, at string, log []event.Event, turnID, notes string, calls int) (unknown int) {
 	t.Helper()
 	ends := 0
 	results := make(map[string]event.ActionResult)
@@ -330,8 +336,8 @@ func check(t *testing.T, at string, log []event.Event, turnID, notes string) (un
 			results[d.CallID] = d
 		}
 	}
-	if ends != 1 || len(results) != 8 {
-		t.Errorf("killed %s: %d ends, %d results; want 1 and 8", at, ends, len(results))
+	if ends != 1 || len(results) != calls {
+		t.Errorf("killed %s: %d ends, %d results; want 1 and %d", at, ends, len(results), calls)
 	}
 	raw, err := os.ReadFile(notes)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -348,7 +354,7 @@ func check(t *testing.T, at string, log []event.Event, turnID, notes string) (un
 			unknown++
 		case r.IsError:
 			t.Errorf("killed %s: %s failed: %s", at, id, r.Output)
-		case r.ToolName == "note" && ran[id] != 1:
+		case r.ToolName != "look" && ran[id] != 1:
 			t.Errorf("killed %s: %s is reported as done, but ran %d times", at, id, ran[id])
 		}
 		if ran[id] > 1 {

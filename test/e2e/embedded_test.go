@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/host/localhost"
 	"github.com/bdk-lambda/bdk/shared/launch"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/subagents/researcher"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/tools"
 	"github.com/bdk-lambda/bdk/test/e2e/suite"
 )
@@ -47,7 +49,7 @@ func tokens(target suite.Target) suite.Target {
 // inProcess starts a host within the test, which ends with it. Its model plays the given script.
 func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 	t.Helper()
-	config.StateRoot, config.Banner = t.TempDir(), "{url}\n"
+	config.StateRoot, config.Banner, config.Roots = t.TempDir(), "{url}\n", map[string]string{"workshop": workshop}
 	named := func(name string, tool bdk.Tool) bdk.NamedTool {
 		return bdk.NamedTool{Name: name, Source: "bot/tools/" + name + ".go", Tool: tool}
 	}
@@ -57,8 +59,15 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 			Slug: "workshop", Agent: bot.Agent, Instructions: "Do what the first word of the message says.",
 			Tools: []bdk.NamedTool{
 				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
-				named("note", tools.Note), named("notes", tools.Notes), named("slow", tools.Slow),
+				named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
+				named("promote", tools.Promote), named("release", tools.Release), named("shout", tools.Shout), named("slow", tools.Slow),
 			},
+			Skills: []bdk.NamedSkill{
+				{Name: "deploy", Source: "bot/skills/deploy/SKILL.md", Dir: "bot/skills/deploy", Skill: bdk.Skill{Description: "Use when something goes to production.", Markdown: "Read references/checklist.md first.\n"}},
+				{Name: "triage", Source: "bot/skills/triage.md", Skill: bdk.Skill{Description: "Use when a report has to be sorted.", Markdown: "Look for the first line that is wrong. Name it.\n"}},
+			},
+			Subagents: []bdk.Subagent{{Name: "researcher", Source: "bot/subagents/researcher/agent.go", Agent: researcher.Agent, Instructions: "Find out."}},
+			Seed:      "bot/sandbox/workspace",
 		}},
 		Config: config, Stdout: line, Stderr: io.Discard,
 		Getenv: func(name string) string { return map[string]string{"BDK_MODEL": "scripted:" + script}[name] },
@@ -87,5 +96,5 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 // target returns the target of an agent at a host.
 func target(url, slug string) suite.Target {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	return suite.Target{URL: url + "/" + slug, HostURL: url, HTTP: client}
+	return suite.Target{URL: url + "/" + slug, HostURL: url, HTTP: client, Expiry: 10 * time.Second}
 }

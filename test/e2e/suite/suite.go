@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 )
 
 // Target is a deployed agent: the fixture workshop of test/agents, on any host.
@@ -23,6 +24,9 @@ type Target struct {
 
 	// Texts says that a body is text by the time the agent gets it: what is no UTF-8 has been replaced on the way.
 	Texts bool
+
+	// Expiry is how long after its time a call may wait at most that nobody decides about.
+	Expiry time.Duration
 
 	// LateLogs says that what was logged may be shown some seconds later.
 	LateLogs bool
@@ -64,6 +68,22 @@ func Run(t *testing.T, target Target) {
 		"WritesRunOnce":             writesRunOnce,
 		"Runaway":                   runaway,
 		"ModelFaults":               modelFaults,
+		"Approvals":                 approvals,
+		"Denials":                   denials,
+		"ApprovalsInAnyOrder":       approvalsInAnyOrder,
+		"InterruptedApprovals":      interruptedApprovals,
+		"OtherApprovers":            otherApprovers,
+		"ExpiredApprovals":          expiredApprovals,
+		"FiftyDecisions":            fiftyDecisions,
+		"CallTools":                 callTools,
+		"CallToolsInASession":       callToolsInASession,
+		"CallToolsWhileBusy":        callToolsWhileBusy,
+		"FilesStay":                 filesStay,
+		"FilesOfTheAgent":           filesOfTheAgent,
+		"FilesOfTheClient":          filesOfTheClient,
+		"PathsThatEscape":           pathsThatEscape,
+		"Skills":                    skills,
+		"Subagents":                 subagents,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

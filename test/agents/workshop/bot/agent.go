@@ -9,5 +9,6 @@ var Agent = bdk.Agent{
 	Name:        "Workshop",
 	Description: "Works, and fails, on request.",
 	Model:       "scripted:model.yaml",
+	Tools:       bdk.HarnessTools(),
 	Limits:      bdk.Limits{StepsPerTurn: 12, ParallelTools: 4},
 }
