@@ -35,3 +35,12 @@ func Explain(text string) (what, help string) { return (&loader{ws: &Workspace{}
 func Refused(t types.Type) bool {
 	return (&shape{input: true}).ownForm(t) || slices.ContainsFunc(misfits(t, true), func(m misfit) bool { return m.severity == diag.Error })
 }
+
+// ParseSkill returns what a skill's file says, and the lines of its mistakes.
+func ParseSkill(data []byte) (name, description, body string, lines []int) {
+	s := parseSkill(data)
+	for _, f := range s.faults {
+		lines = append(lines, f.line)
+	}
+	return s.name, s.description, s.body, lines
+}
