@@ -72,7 +72,7 @@ func TestCannotStart(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scratch := t.TempDir()
-	cmd := program(t, deploy.Exec, "EXEC_SCRATCH="+scratch, "AWS_LAMBDA_EXEC_WRAPPER=/var/task/bootstrap", "AWS_SESSION_TOKEN=test", "PATH=/usr/bin:/bin")
+	cmd := program(t, deploy.Exec, "TMPDIR="+scratch, "AWS_LAMBDA_EXEC_WRAPPER=/var/task/bootstrap", "AWS_SESSION_TOKEN=test", "PATH=/usr/bin:/bin")
 	cmd.Args = append(cmd.Args, "/var/lang/bin/python3.13", "/var/runtime/bootstrap.py") // what the runtime would start by itself
 	api := runtimetest.Start(t, cmd)
 	for range 2 {

@@ -53,7 +53,7 @@ func TestPermissions(t *testing.T) {
 		foundation = "arn:<AWS::Partition>:bedrock:*::foundation-model/"
 	)
 	want := map[string][]string{
-		"<awaitRole>":     {control, log, "Allow states:SendTaskSuccess on <Turns>"},
+		"<awaitRole>":     {control, "Allow dynamodb:GetItem on <Sessions.Arn>", log, "Allow states:SendTaskSuccess on <Turns>"},
 		"<discoveryRole>": {log, bearer},
 		"<execRole>":      {log},
 		"<purgeRole>": {
@@ -80,11 +80,11 @@ func TestPermissions(t *testing.T) {
 		},
 		"<sweepRole>": {
 			"Allow dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>", events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
-			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
+			"Allow dynamodb:GetItem on <Control.Arn>", "Allow states:SendTaskSuccess on <Turns>", "Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<toolsRole>": {
-			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer, "Allow states:StartExecution on <Turns>",
+			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
 		},
 		"<TurnsRole>": {
 			"Allow lambda:InvokeFunction on <await.Arn>:* <step.Arn>:*",

@@ -50,7 +50,5 @@ func (s *stack) function(f deploy.Function, code awslambda.Code) *awslambda.Func
 // its own as an argument, because it is named as a wrapper.
 func prepareExec(props *awslambda.FunctionProps) {
 	props.Runtime = awslambda.Runtime_PYTHON_3_13()
-	props.Environment = &map[string]*string{
-		"AWS_LAMBDA_EXEC_WRAPPER": jsii.String("/var/task/bootstrap"), deploy.EnvScratch: jsii.String("/tmp"),
-	}
+	props.Environment = &map[string]*string{deploy.EnvWrapper: jsii.String("/var/task/bootstrap")}
 }

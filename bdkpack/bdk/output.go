@@ -12,9 +12,9 @@ import (
 //
 // The model reads the parts, each on a line of its own, and of data its type and size. The zero Output is an empty result.
 type Output struct {
-	Content    []Content
-	Structured any  // the value that OutputSchema describes, for programs; the model reads it, as JSON, if there is no Content
-	IsError    bool // the model reads the content as that of a call that went wrong
+	Content    []Content // in order
+	Structured any       // the value that OutputSchema describes, for programs; the model reads it, as JSON, if there is no Content
+	IsError    bool      // the model reads the content as that of a call that went wrong
 }
 
 // MarshalJSON returns the form in which the events and the HTTP API show an Output:
@@ -32,8 +32,8 @@ func (o Output) MarshalJSON() ([]byte, error) {
 
 // Content is one part of an [Output]: Text, or Data of a MIMEType, not both. The zero Content is an empty text.
 type Content struct {
-	Text     string
-	Data     []byte
+	Text     string // plain text
+	Data     []byte // of an image, a sound or another file
 	MIMEType string // of Data, such as image/png; default: application/octet-stream
 }
 

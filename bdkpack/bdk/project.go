@@ -22,10 +22,10 @@ type NamedSkill struct {
 
 // Subagent is a specialist that the model can delegate to. It has the tools and files of its parent.
 type Subagent struct {
-	Name         string // as the model sees it
-	Source       string // the file it is defined in, relative to the agent's folder
-	Agent        Agent  // Description, Model, Fallbacks and Instructions are used; limits and tools are the parent's
-	Instructions Instructions
+	Name         string       // as the model sees it
+	Source       string       // the file it is defined in, relative to the agent's folder
+	Agent        Agent        // Description, Model, Fallbacks and Instructions are used; limits and tools are the parent's
+	Instructions Instructions // Agent.Instructions wins if it is set; those of its parent if neither is
 }
 
 // NamedTool is a tool and the name its path gave it.

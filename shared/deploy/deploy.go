@@ -29,10 +29,10 @@ const (
 	EnvBucket   = "BDK_BUCKET"
 	EnvMachine  = "BDK_STATE_MACHINE_ARN"
 	EnvSecret   = "BDK_SECRET_ARN"
-	EnvModel    = "BDK_MODEL"           // the model instead of the agent's own
-	EnvOrigins  = "BDK_ALLOWED_ORIGINS" // whose pages may read answers in a browser, see [Origins]
-	EnvExec     = "BDK_EXEC_FUNCTION"   // the ARN of the function that runs scripts
-	EnvScratch  = "EXEC_SCRATCH"        // a directory that the exec function has for itself: it is emptied before and after each script
+	EnvModel    = "BDK_MODEL"               // the model instead of the agent's own
+	EnvOrigins  = "BDK_ALLOWED_ORIGINS"     // whose pages may read answers in a browser, see [Origins]
+	EnvExec     = "BDK_EXEC_FUNCTION"       // the ARN of the function that runs scripts
+	EnvWrapper  = "AWS_LAMBDA_EXEC_WRAPPER" // the program that the runtime starts in place of its own
 )
 
 // The outputs of a stack.

@@ -99,7 +99,7 @@ func Open(ctx context.Context, project bdk.Project, opts Options) (*Host, error)
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
 	}
-	h := &Host{project: project, opts: opts, temp: tempOf(opts.Getenv, "bdk-files")}
+	h := &Host{project: project, opts: opts, temp: tempOf("bdk-files")}
 	if err := os.RemoveAll(h.temp); err != nil { // a process of the same number was killed
 		return nil, fmt.Errorf("removing temporary files: %w", err)
 	}

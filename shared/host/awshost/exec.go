@@ -1,7 +1,6 @@
 package awshost
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,15 +13,19 @@ import (
 	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 )
 
-// newSandbox returns where the exec function runs scripts: in the directory that it has for itself, or else in one of this process.
+// newSandbox returns where the exec function runs scripts: in the directory for temporary files, which is emptied before and after each,
+// where the function has it for itself, or else in one of this process.
 func newSandbox(env func(string) string) *lambdaexec.Sandbox {
-	dir := cmp.Or(env(deploy.EnvScratch), tempOf(env, "bdk-exec"))
+	dir := tempOf("bdk-exec")
+	if env(deploy.EnvWrapper) != "" {
+		dir = os.TempDir()
+	}
 	return lambdaexec.NewSandbox(localexec.New(localexec.Options{}), dir, &http.Client{})
 }
 
 // tempOf returns a directory that is of this process alone while it lives.
-func tempOf(env func(string) string, name string) string {
-	return filepath.Join(cmp.Or(env("TMPDIR"), "/tmp"), fmt.Sprint(name, "-", os.Getpid()))
+func tempOf(name string) string {
+	return filepath.Join(os.TempDir(), fmt.Sprint(name, "-", os.Getpid()))
 }
 
 // Exec runs a script in this function.
