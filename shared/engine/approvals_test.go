@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,8 +18,11 @@ import (
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/session/memsession"
+	"github.com/bdk-lambda/bdk/shared/session/sqlitesession"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
@@ -369,4 +374,116 @@ func dieGated(t *testing.T, n int64) (left int64, unknown int) {
 		t.Errorf("death at write %d: asked for %+v", n, asked)
 	}
 	return d.left.Load(), unknown
+}
+
+// What the provider is sent after an approval is what it would have been sent without one, whatever the session is kept in:
+// what is asked and decided is no part of the conversation.
+func TestApprovalsAreNoPartOfTheConversation(t *testing.T) {
+	t.Parallel()
+	play := func(driver session.Driver, gate bool) []*model.Request {
+		s, c := newStorage(), &counted{}
+		s.sessions = driver
+		f := &fake{answers: [][]model.Delta{{{Text: "I do."}, call(0, "add", `{"a":2,"b":3}`), call(1, "add", `{"a":3,"b":3}`), finish(model.FinishToolCalls)}, hello}}
+		tool := c.gated("add", bdk.ToolSpec{})
+		if !gate {
+			tool.Tool = bdk.DefineTool(bdk.ToolSpec{Description: "Add two numbers."}, func(_ context.Context, call *bdk.Call, in addInput) (string, error) {
+				return fmt.Sprintf("%d for %s", in.A+in.B, call.Session.Owner), nil
+			})
+		}
+		e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{tool}})
+		ref, acc := start(t, e, "go")
+		if gate {
+			await(t, e, ref)
+			for _, id := range waiting(t, e, ref.SessionID) {
+				decide(t, e, ref, id, true, "because")
+			}
+		}
+		step(t, e, ref)
+		ref, _ = send(t, e, acc, "and now?")
+		step(t, e, ref)
+		for _, req := range f.requests {
+			req.SessionID = ""
+			for _, m := range req.Messages {
+				for i := range m.Calls {
+					m.Calls[i].ID = fmt.Sprint(i)
+				}
+				for i := range m.Results {
+					m.Results[i].CallID = fmt.Sprint(i)
+				}
+			}
+		}
+		return f.requests
+	}
+	want := play(memsession.New(), false)
+	for name, driver := range map[string]session.Driver{"memory": memsession.New(), "SQLite": sqlite(t)} {
+		if d := cmp.Diff(want, play(driver, true)); d != "" {
+			t.Errorf("%s:\n%s", name, d)
+		}
+	}
+}
+
+func sqlite(t *testing.T) session.Driver {
+	t.Helper()
+	db, err := sqlitex.Open(t.Context(), filepath.Join(t.TempDir(), "bdk.db"), sqlitex.Options{Schemas: []sqlitex.Schema{sqlitesession.Schema()}, Program: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sqlitesession.New(db)
+}
+
+// Who writes on instead of deciding cancels the call, and the model reads that it was not executed.
+func TestMessageInPlaceOfADecision(t *testing.T) {
+	t.Parallel()
+	s, c := newStorage(), &counted{}
+	f := &fake{answers: [][]model.Delta{{call(0, "add", `{"a":1,"b":1}`), finish(model.FinishToolCalls)}, hello}}
+	e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{c.gated("add", bdk.ToolSpec{})}})
+	ref, acc := start(t, e, "go")
+	await(t, e, ref)
+	next, _ := send(t, e, acc, "approve")
+	step(t, e, next)
+	if got := f.requests[1].Messages[2].Results[0]; !got.IsError || !strings.Contains(got.Output, "it was not executed") || len(c.runs) > 0 {
+		t.Errorf("the model reads %+v after %d runs", got, len(c.runs))
+	}
+	checkPairs(t, f.requests)
+}
+
+// Sixteen sessions at once, each with 32 calls beside each other and two delegations to the same subagent: for the race detector.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s, c := filesStorage(), &counted{}
+	var calls strings.Builder
+	for i := range 32 {
+		fmt.Fprintf(&calls, "{tool: add, args: {a: %d, b: 1}}, ", i)
+	}
+	touch := bdk.NamedTool{Name: "touch", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"}, func(ctx context.Context, call *bdk.Call, in pathInput) (string, error) {
+		return "ok", call.Workspace.WriteFile(ctx, in.Path, []byte(call.ID), 0o644)
+	})}
+	e := newEngine(t, config{
+		storage: s, tools: []bdk.NamedTool{c.tool("add", bdk.Write), touch, taskTool}, subagents: []bdk.Subagent{{Name: "helper"}},
+		script: `rules: [{when: {step: 2}, text: ok}, {when: {message: "^go"}, calls: [` + calls.String() + `{tool: touch, args: {path: a}}, {tool: touch, args: {path: b}},
+  {tool: task, args: {name: helper, prompt: "help"}}, {tool: task, args: {name: helper, prompt: "help"}}]}, {calls: [{tool: add, args: {a: 1, b: 1}}, {tool: touch, args: {path: c}}]}]`,
+	})
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			acc, err := e.Start(t.Context(), session.Start{Owner: "local", Message: "go"})
+			if err == nil {
+				_, err = e.Step(t.Context(), turn.Ref{SessionID: acc.SessionID, TurnID: acc.TurnID})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			checkFinished(t, acc.SessionID, events(t, s.sessions, acc.SessionID), c)
+		})
+	}
+	wg.Wait()
+	if len(c.runs) != 16*34 {
+		t.Errorf("%d writes ran; want %d", len(c.runs), 16*34)
+	}
 }

@@ -98,6 +98,7 @@ func (t *transcript) foldTurn(e event.Event) error {
 		})
 	case event.TypeApprovalResolved:
 		p.Waited += max(0, e.At.Sub(p.LastAt)) // a parked turn records nothing
+		return with(e, t.cancel)
 	case event.TypeSubagentCalled:
 		return with(e, t.delegate)
 	case event.TypeResultRejected:
@@ -131,6 +132,25 @@ func (t *transcript) of(parent string) *thread {
 		return &k.thread
 	}
 	return &thread{}
+}
+
+// cancel tells the model that a call was not executed, because its turn was stopped before anybody decided about it.
+func (t *transcript) cancel(d event.ApprovalResolved) {
+	if d.Decision != event.Cancelled {
+		return
+	}
+	threads := []*thread{&t.thread}
+	for _, k := range t.Turn.Tasks {
+		threads = append(threads, &k.thread)
+	}
+	for _, th := range threads {
+		for _, c := range th.open() {
+			if c.CallID == d.CallID {
+				const text = `"The turn was stopped before anybody approved this call: it was not executed."`
+				th.answer(event.ActionResult{CallID: c.CallID, ToolName: c.ToolName, Output: []byte(text), IsError: true})
+			}
+		}
+	}
 }
 
 func (t *transcript) beginTurn(id, text string) {

@@ -229,6 +229,25 @@ func (s *Session) patient(most time.Duration) {
 	}
 }
 
+// gatedScript: a script waits for its approval as any other tool does.
+func gatedScript(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	s := ann.Start("stamp it")
+	id := s.Waiting(1)[0]
+	stamped := func() object {
+		t.Helper()
+		return ann.call("inspect", object{"path": "stamp.txt"}, "sessionId", s.ID).called("inspect").(object)
+	}
+	if got := stamped(); got["missing"] != true {
+		t.Errorf("before the approval: %v", got)
+	}
+	s.decided(id, "approve", "")
+	s.Completed()
+	if got := stamped(); got["text"] != "stamped" {
+		t.Errorf("after it: %v", got)
+	}
+}
+
 // fiftyDecisions: the same call is approved fifty times at once, beside fifty who deny it: one side wins, and it runs at most once.
 func fiftyDecisions(t *testing.T, target Target) {
 	ann := target.Ann(t)

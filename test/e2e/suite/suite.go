@@ -75,6 +75,7 @@ func Run(t *testing.T, target Target) {
 		"OtherApprovers":            otherApprovers,
 		"ExpiredApprovals":          expiredApprovals,
 		"FiftyDecisions":            fiftyDecisions,
+		"GatedScript":               gatedScript,
 		"CallTools":                 callTools,
 		"CallToolsInASession":       callToolsInASession,
 		"CallToolsWhileBusy":        callToolsWhileBusy,
