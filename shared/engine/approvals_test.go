@@ -469,7 +469,8 @@ func TestManyAtOnce(t *testing.T) {
   {tool: task, args: {name: helper, prompt: "help"}}, {tool: task, args: {name: helper, prompt: "help"}}]}, {calls: [{tool: add, args: {a: 1, b: 1}}, {tool: touch, args: {path: c}}]}]`,
 	})
 	var wg sync.WaitGroup
-	for range 16 {
+	ids := make([]string, 16)
+	for i := range ids {
 		wg.Go(func() {
 			acc, err := e.Start(t.Context(), session.Start{Owner: "local", Message: "go"})
 			if err == nil {
@@ -477,12 +478,14 @@ func TestManyAtOnce(t *testing.T) {
 			}
 			if err != nil {
 				t.Error(err)
-				return
 			}
-			checkFinished(t, acc.SessionID, events(t, s.sessions, acc.SessionID), c)
+			ids[i] = acc.SessionID
 		})
 	}
 	wg.Wait()
+	for _, id := range ids {
+		checkFinished(t, id, events(t, s.sessions, id), c)
+	}
 	if len(c.runs) != 16*34 {
 		t.Errorf("%d writes ran; want %d", len(c.runs), 16*34)
 	}
