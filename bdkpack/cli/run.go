@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/url"
@@ -22,6 +23,8 @@ type runOptions struct {
 	stateRoot string
 	url       string
 	token     string
+	approve   bool
+	deny      bool
 }
 
 func newRunCmd(io *IO) *cobra.Command {
@@ -31,6 +34,8 @@ func newRunCmd(io *IO) *cobra.Command {
 		Short: "run one turn and print the reply",
 		Long: "run sends one message to an agent and prints the reply as it comes; tool calls are shown on standard error. The\n" +
 			"exit code is 0 if the turn was completed and 1 if it failed.\n\n" +
+			"A call that needs approval is asked about in a terminal. Elsewhere it takes --approve or --deny to answer all of them; without, run\n" +
+			"ends there, and the turn goes on once the call is decided where the agent is served.\n\n" +
 			"The agent in the folder runs in this terminal, with --url a server is asked.",
 		Example: "  bdk run my-agent --message \"Review pull request 42\"\n  bdk run --url http://127.0.0.1:3000/my-agent --message \"Review pull request 42\"",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +58,23 @@ func newRunCmd(io *IO) *cobra.Command {
 	f.StringVar(&opts.stateRoot, "state-root", "", "folder of durable state (default a temporary one, removed afterwards)")
 	f.StringVar(&opts.url, "url", "", "URL of a served agent, for example http://127.0.0.1:3000/my-agent")
 	f.StringVar(&opts.token, "bearer-token", "", "token for --url ("+tokenEnv+" works too)")
+	f.BoolVar(&opts.approve, "approve", false, "approve every call that needs approval")
+	f.BoolVar(&opts.deny, "deny", false, "deny every call that needs approval")
+	cmd.MarkFlagsMutuallyExclusive("approve", "deny")
 	return cmd
+}
+
+// mode returns what calls that need approval are answered with.
+func (o runOptions) mode(io *IO) string {
+	switch {
+	case o.approve:
+		return narrate.Approve
+	case o.deny:
+		return narrate.Deny
+	case io.Asks:
+		return narrate.Ask
+	}
+	return narrate.Leave
 }
 
 func isFolder(path string) bool {
@@ -80,7 +101,7 @@ func runLocal(ctx context.Context, io *IO, opts runOptions, program *maingen.Pro
 	if err != nil {
 		return err
 	}
-	c.Message, c.Agent = opts.message, opts.agent
+	c.Message, c.Agent, c.Approve = opts.message, opts.agent, opts.mode(io)
 	if c.Agent, err = chooseAgent(opts.agent, program); err != nil {
 		return err
 	}
@@ -139,11 +160,19 @@ func runRemote(ctx context.Context, io *IO, opts runOptions) error {
 		return err
 	}
 	narrator := narrate.New(io.Out, io.Err)
+	approver := &narrate.Approver{Mode: opts.mode(io), In: bufio.NewReader(io.In), Out: io.Err}
 	for e, err := range c.Follow(ctx, session) {
 		if err != nil {
 			return err
 		}
 		if done, err := narrator.Show(e); done {
+			return err
+		}
+		callID, decision, ok, err := approver.Decide(e)
+		if err == nil && ok {
+			err = c.Decide(ctx, session, callID, decision)
+		}
+		if err != nil {
 			return err
 		}
 	}

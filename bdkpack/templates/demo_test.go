@@ -57,7 +57,7 @@ func TestDemoDoesNotClaimWhatFailed(t *testing.T) {
 	call := &bdk.Call{ID: "call_1", StateRoot: filepath.Join(t.TempDir(), "missing")}
 	for _, number := range []string{"42", "45"} {
 		calls, says, _ := converse(t, "Approve pull request "+number, call)
-		const want = "Verdict: not approved, because the approval could not be recorded."
+		const want = "Verdict: not approved, because the approval was not given or could not be recorded."
 		if !slices.Contains(calls, "approve_pr") || !strings.HasSuffix(says, want) {
 			t.Errorf("%s: it calls %q and says %q, want %q at the end", number, calls, says, want)
 		}

@@ -31,6 +31,7 @@ type Config struct {
 
 	Agent   string `json:"agent,omitempty"`   // run, call: the slug, if there are several agents
 	Message string `json:"message,omitempty"` // run: the user message
+	Approve string `json:"approve,omitempty"` // run: what calls that need approval are answered with, a mode of narrate.Approver
 	Tool    string `json:"tool,omitempty"`    // call: its name; the body of the request is read from standard input
 
 	Diagnostics json.RawMessage `json:"diagnostics,omitempty"` // what discovery found, shown by info and GET /v1/info

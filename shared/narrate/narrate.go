@@ -36,7 +36,7 @@ func (r *Narrator) Show(e event.Event) (done bool, err error) {
 			r.endLine()
 		}
 	case event.TypeStepRestarted:
-		if r.partial {
+		if d, err := event.Decode[event.StepRestarted](e); err == nil && d.ParentCallID == "" && r.partial {
 			r.endLine()
 			fmt.Fprintln(r.calls, "(the model starts this answer again)")
 		}

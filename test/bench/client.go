@@ -67,6 +67,15 @@ func (c *client) post(ctx context.Context, v *conversation, text string) error {
 
 // await reads the stream of a conversation up to the end of its turn.
 func (c *client) await(ctx context.Context, v *conversation) error {
+	return c.until(ctx, v, "turn.completed")
+}
+
+// asked reads the stream of a conversation until its turn asks for an approval.
+func (c *client) asked(ctx context.Context, v *conversation) error {
+	return c.until(ctx, v, "action.approval_requested")
+}
+
+func (c *client) until(ctx context.Context, v *conversation, kind string) error {
 	return c.do(ctx, "GET", "/v1/session/"+v.ID+"/stream?startIndex="+strconv.Itoa(v.next), nil, func(r *http.Response) error {
 		lines := bufio.NewReader(r.Body)
 		for {
@@ -85,7 +94,7 @@ func (c *client) await(ctx context.Context, v *conversation) error {
 			}
 			v.next++
 			switch e.Type {
-			case "turn.completed":
+			case kind:
 				return nil
 			case "turn.failed":
 				return errors.New("the turn failed: " + string(line))

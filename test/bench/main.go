@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&b.bdk, "bdk", "bin/bdk", "the command to measure")
 	flags.StringVar(&b.agent, "dir", "bdkpack/templates/pr-approver", "the agent to serve")
 	flags.BoolVar(&b.quick, "quick", false, "measure with smaller numbers")
-	only := flags.String("run", "", "measure only the groups that match a regular expression: start, turn, clients, long, lambda")
+	only := flags.String("run", "", "measure only the groups that match a regular expression: start, turn, clients, long, parked, lambda")
 	asJSON := flags.Bool("json", false, "print the figures as JSON")
 	update := flags.Bool("update", false, "commit the figures that were measured: write "+baselineFile+" and the table in "+tableFile)
 	if err := flags.Parse(args); err != nil {
@@ -102,7 +102,7 @@ func (b *bench) measure(ctx context.Context, only *regexp.Regexp) (err error) {
 		name   string
 		run    func(context.Context, *server) error
 		served bool
-	}{{"start", b.start, true}, {"turn", b.turns, true}, {"clients", b.clients, true}, {"long", b.long, true}, {"lambda", b.lambda, false}}
+	}{{"start", b.start, true}, {"turn", b.turns, true}, {"clients", b.clients, true}, {"long", b.long, true}, {"parked", b.parked, true}, {"lambda", b.lambda, false}}
 	warm := false
 	for _, g := range groups {
 		if !only.MatchString(g.name) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -190,6 +191,44 @@ func (b *bench) long(ctx context.Context, s *server) error {
 	}
 	b.record("turn 10,000", last/fresh/young) // the machine may have changed since
 	b.record("fresh", last/fresh)
+	return nil
+}
+
+// parked measures turns beside many sessions that wait for approval, next to turns on a server without any.
+func (b *bench) parked(ctx context.Context, s *server) (err error) {
+	empty := &server{bench: b, root: s.root + "-empty"}
+	for _, one := range []*server{s, empty} {
+		if _, err := one.serve(ctx, patience); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, empty.stop()) }()
+	c := s.client()
+	for range b.of(300) {
+		v := &conversation{}
+		if err := c.post(ctx, v, "park"); err != nil {
+			return err
+		}
+		if err := c.asked(ctx, v); err != nil {
+			return err
+		}
+	}
+	var beside, alone []time.Duration
+	none := empty.client()
+	for i := range b.of(1000) + 50 {
+		one, err := c.turn(ctx, &conversation{}, "hello")
+		if err != nil {
+			return err
+		}
+		other, err := none.turn(ctx, &conversation{}, "hello")
+		if err != nil {
+			return err
+		}
+		if i >= 50 { // the first ones warm up
+			beside, alone = append(beside, one), append(alone, other)
+		}
+	}
+	b.record("parked", p50(beside)/p50(alone))
 	return nil
 }
 

@@ -54,6 +54,7 @@ func measures() []measure {
 		{name: "replay", group: "long", what: "full replay of a session of 10,000 events", unit: "events/s", budget: 200_000, more: true, scale: rate},
 		{name: "turn 10,000", group: "long", what: "turn 10,000 of a session against turn 1: last 100 against first 100, p50", unit: "×", budget: 1.5},
 		{name: "fresh", group: "long", what: "the same: last 100 against turns of fresh sessions, p50", unit: "×", budget: 1.5},
+		{name: "parked", group: "parked", what: "one-step turn beside 300 sessions that wait for approval against none, p50", unit: "×", budget: 1.2},
 		{name: "bootstrap", group: "lambda", what: "program of the functions, arm64", unit: "MB", budget: pack.BudgetBootstrap / 1e6},
 		{name: "archive", group: "lambda", what: "archive of the functions, arm64", unit: "MB", budget: pack.BudgetArchive / 1e6},
 		{name: "poll sessions", group: "lambda", what: "start of a `sessions` process to its first poll for an event, p50", unit: "ms", budget: 25, scale: ms},

@@ -23,6 +23,8 @@ const script = `rules:
     text: five
   - when: {message: "^tool"}
     calls: [{tool: inspect_pr, args: {prUrl: "https://example.com/acme/checkout/pull/42"}}]
+  - when: {message: "^park"}
+    calls: [{tool: approve_pr, args: {prUrl: "https://example.com/acme/checkout/pull/42", reason: "x"}}]
   - text: ok
 `
 

@@ -56,7 +56,7 @@ func TestAWSOwnRepository(t *testing.T) {
 	if !strings.Contains(reply, "inspect_pr") {
 		t.Errorf("the agent called no tool:\n%s", reply)
 	}
-	reply = bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--message", "Approve https://example.com/acme/checkout/pull/42")
+	reply = bdk("run", "--url", served, "--bearer-token", keys["bearer:default"], "--approve", "--message", "Approve https://example.com/acme/checkout/pull/42")
 	if !strings.Contains(reply, `< approve_pr {`) || !strings.Contains(reply, "Verdict: approve,") {
 		t.Errorf("the agent did not approve:\n%s", reply)
 	}

@@ -113,6 +113,21 @@ func (c *Client) Follow(ctx context.Context, session string) iter.Seq2[event.Eve
 	}
 }
 
+// Decide decides about a call that waits for approval, event.Approve or event.Deny. The same decision again does no harm.
+func (c *Client) Decide(ctx context.Context, session, callID, decision string) error {
+	body, err := json.Marshal(map[string]string{"decision": decision})
+	if err != nil {
+		return fmt.Errorf("writing the decision: %w", err)
+	}
+	return c.retry(ctx, func() (bool, error) {
+		res, err := c.do(ctx, http.MethodPost, fmt.Sprintf("/v1/session/%s/approvals/%s", session, url.PathEscape(callID)), bytes.NewReader(body), "")
+		if err != nil {
+			return false, err
+		}
+		return false, res.Body.Close()
+	})
+}
+
 // Call runs a tool without a model: it sends body to POST /v1/tools/{name} and returns the answer, a JSON object with the field
 // ok, also if the server refuses. It tries once: the tool may have run though no answer came.
 func (c *Client) Call(ctx context.Context, tool string, body []byte) ([]byte, error) {

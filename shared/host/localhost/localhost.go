@@ -20,7 +20,7 @@ type Program struct {
 	Projects       []bdk.Project
 	Config         launch.Config
 	Getenv         func(string) string
-	Stdin          io.Reader // read by the command call alone
+	Stdin          io.Reader // read by the commands call and run alone
 	Stdout, Stderr io.Writer
 
 	// BeforeCommit and AfterCommit are called around each write to the database, counted from 1: a seam for crash tests.

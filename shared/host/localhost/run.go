@@ -1,12 +1,15 @@
 package localhost
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/narrate"
 	"github.com/bdk-lambda/bdk/shared/session"
 )
@@ -33,6 +36,7 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 	}
 	c, n := a.Sessions().Cursor(acc.SessionID, 0), narrate.New(p.Stdout, p.Stderr)
 	defer c.Close()
+	approver := &narrate.Approver{Mode: p.Config.Approve, In: bufio.NewReader(p.Stdin), Out: p.Stderr}
 	for {
 		events, err := c.Read(ctx)
 		if err != nil {
@@ -40,6 +44,9 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 		}
 		for _, e := range events {
 			if done, err := n.Show(e); done {
+				return err
+			}
+			if err := decide(ctx, a, approver, e); err != nil {
 				return err
 			}
 		}
@@ -50,4 +57,14 @@ func (p *Program) converse(ctx context.Context, a *agent) error {
 			return fmt.Errorf("waiting for the reply: %w", err)
 		}
 	}
+}
+
+// decide answers an event that asks for an approval.
+func decide(ctx context.Context, a *agent, approver *narrate.Approver, e event.Event) error {
+	callID, decision, ok, err := approver.Decide(e)
+	if err != nil || !ok {
+		return err
+	}
+	_, err = a.Decide(ctx, engine.Decision{SessionID: e.SessionID, CallID: callID, By: string(auth.Local), Approve: decision == event.Approve})
+	return err
 }

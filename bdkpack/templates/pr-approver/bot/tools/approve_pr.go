@@ -29,10 +29,11 @@ type approval struct {
 	At         time.Time `json:"at"`
 }
 
-// ApprovePR approves a pull request.
+// ApprovePR approves a pull request, once a person has said yes.
 var ApprovePR = bdk.DefineTool(bdk.ToolSpec{
-	Description: "Approve a pull request that inspect_pr reported as ready. Drafts and failing checks are refused.",
-	Effect:      bdk.Write,
+	Description:   "Approve a pull request that inspect_pr reported as ready. Drafts and failing checks are refused.",
+	Effect:        bdk.Write,
+	NeedsApproval: bdk.Always,
 }, approvePR)
 
 // approvePR looks at the pull request itself, whatever the model believes to know about it.
