@@ -33,7 +33,7 @@ var ErrWaits = errors.New("the turn waits for approval")
 func (a *Approver) Decide(e event.Event) (callID, decision string, ok bool, err error) {
 	d, err := event.Decode[event.ApprovalRequested](e)
 	if e.Type != event.TypeApprovalRequested || err != nil {
-		return "", "", false, nil //nolint:nilerr // of an event that says nothing nothing is decided
+		return "", "", false, nil //nolint:nilerr // what cannot be read asks for nothing
 	}
 	switch a.Mode {
 	case Approve:
