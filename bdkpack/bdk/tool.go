@@ -449,6 +449,9 @@ type Call struct {
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
 	Logger    *slog.Logger // set by the host; tools call Log
 	Workspace Workspace    // the files of the session; nil in the zero Call
+	Sessions  Sessions     // the conversations of the agent; nil in the zero Call
+	KV        KV           // values that all sessions of the agent share; nil in the zero Call
+	Artifacts Artifacts    // what the session has made for people; nil in the zero Call
 }
 
 // Workspace is the files of a session. What a call changes is kept with its result. Names are relative paths with slashes;
