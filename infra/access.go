@@ -33,6 +33,8 @@ const (
 	machine    resource = "machine"    // what runs turns
 	executions resource = "executions" // the turns it runs
 	waiting    resource = "waiting"    // what waits in them for an answer
+	begun      resource = "begun"      // other turns, which the tools of a turn begin
+	ended      resource = "ended"      // and end
 	logs       resource = "logs"       // where everything logs
 	models     resource = "models"     // those of Bedrock that the agent uses
 	scripts    resource = "scripts"    // the exec function, any version of it
@@ -85,6 +87,8 @@ func access() map[string][]may {
 			{models, nil},
 			{scripts, []string{"InvokeFunction"}},
 			{sent, []string{"DeleteObject", "GetObject", "PutObject"}},
+			{begun, []string{"StartExecution"}},
+			{ended, []string{"StopExecution"}},
 		},
 		deploy.Tools: {
 			log, bearer,
@@ -93,6 +97,8 @@ func access() map[string][]may {
 			{control, keys},
 			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
 			list,
+			{machine, []string{"StartExecution"}},
+			{executions, []string{"StopExecution"}},
 		},
 		deploy.Exec:  {log},
 		deploy.Await: {log, {sessions, []string{"GetItem"}}, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},
@@ -126,7 +132,7 @@ func (r resource) service() string {
 		return "lambda:"
 	case secret:
 		return "secretsmanager:"
-	case machine, executions, waiting:
+	case machine, executions, waiting, begun, ended:
 		return "states:"
 	case logs:
 		return "logs:"
@@ -155,9 +161,9 @@ func (s *stack) arns(r resource) []string {
 		return []string{*s.bucket.BucketArn()}
 	case secret:
 		return []string{*s.secret.SecretArn()}
-	case machine, waiting:
+	case machine, waiting, begun:
 		return []string{*s.machine.StateMachineArn()}
-	case executions:
+	case executions, ended:
 		return []string{*s.FormatArn(&awscdk.ArnComponents{
 			Service: jsii.String("states"), Resource: jsii.String("execution"),
 			ResourceName: jsii.String(*s.machine.StateMachineName() + ":*"), ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
@@ -173,23 +179,25 @@ func (s *stack) arns(r resource) []string {
 func (s *stack) grant() {
 	for _, f := range s.Manifest.Functions {
 		fn := s.functions[f.Name]
+		var late []awsiam.PolicyStatement
 		for _, m := range access()[f.Name] {
 			switch m.with {
 			case models:
 				for _, statement := range s.invokeModels() {
 					fn.Role().AddToPrincipalPolicy(statement)
 				}
-			case waiting:
-				// a policy of its own: the machine is made after the function, and the function after the role's first policy
-				awsiam.NewPolicy(s.Stack, jsii.String(f.Name+"Answers"), &awsiam.PolicyProps{
-					Roles: &[]awsiam.IRole{fn.Role()}, Statements: &[]awsiam.PolicyStatement{s.allow(m)},
-				})
+			case waiting, begun, ended:
+				late = append(late, s.allow(m))
 			default:
 				fn.Role().AddToPrincipalPolicy(s.allow(m))
 			}
 			if name, value := s.variable(m.with); name != "" {
 				fn.AddEnvironment(&name, value, nil)
 			}
+		}
+		if len(late) > 0 {
+			// a policy of its own: the machine is made after the function, and the function after the role's first policy
+			awsiam.NewPolicy(s.Stack, jsii.String(f.Name+"Turns"), &awsiam.PolicyProps{Roles: &[]awsiam.IRole{fn.Role()}, Statements: &late})
 		}
 		if f.Name == deploy.Exec {
 			continue // what is in variables may be a secret

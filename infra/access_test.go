@@ -67,6 +67,7 @@ func TestPermissions(t *testing.T) {
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions, "Allow states:SendTaskSuccess on <Turns>",
 		},
 		"<stepRole>": {
+			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
 				"arn:<AWS::Partition>:bedrock:<AWS::Region>:<AWS::AccountId>:inference-profile/us.anthropic.claude-x " +
 				foundation + "anthropic.claude-x " + foundation + "us.anthropic.claude-x",
@@ -85,6 +86,7 @@ func TestPermissions(t *testing.T) {
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<toolsRole>": {
 			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 		},
 		"<TurnsRole>": {
 			"Allow lambda:InvokeFunction on <await.Arn>:* <step.Arn>:*",

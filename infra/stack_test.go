@@ -40,7 +40,7 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 18,
 		"ApiGateway::Resource": 18, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 14, "IAM::Role": 12,
+		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 15, "IAM::Role": 12,
 		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 9, "Lambda::Permission": 5, "Lambda::Version": 3,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
@@ -166,7 +166,7 @@ func TestFunctions(t *testing.T) {
 		"step":     "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
 		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
 		"sweep":    tables + " " + machine,
-		"tools":    bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
+		"tools":    bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
 	}
 	disks := map[string]int{"exec": 1024, "step": 1024}
 	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {

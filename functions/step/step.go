@@ -66,5 +66,5 @@ func run(ctx context.Context, turns Turns, clk clock.Clock, in sfnturn.StepInput
 			return now.Sub(began) >= fresh && end.Sub(now) < max(handBack, need+settle)
 		})
 	}
-	return turns.Step(ctx, in.Ref)
+	return turns.Step(sfnturn.WithExecution(ctx, in.Execution), in.Ref)
 }

@@ -143,6 +143,10 @@ func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, 
 			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,
 		},
 	}
+	call.Sessions = &conversations{e, call}
+	if e.deps.KV != nil {
+		call.KV = &values{e.deps.KV, "values/" + e.project.Slug + "/"}
+	}
 	return call
 }
 

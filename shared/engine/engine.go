@@ -16,6 +16,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
@@ -47,6 +48,7 @@ type Deps struct {
 	Subagents map[string][]NamedModel // the models of subagents that have their own, by name
 	Guide     string                  // what the agent and its subagents are told beside their instructions; "" for nothing
 
+	KV         *kv.Store        // keeps the values of tools; nil: calls have none
 	Workspaces *workspace.Store // the files of sessions; nil: calls have none
 	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces
 

@@ -87,7 +87,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	}
 	deps := engine.Deps{
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
-		Runner:   c.runner, Tools: tools, Models: c.models, Subagents: c.lanes, Log: log,
+		Runner:   c.runner, Tools: tools, Models: c.models, Subagents: c.lanes, KV: kv.New(c.storage.claims, kv.Options{}), Log: log,
 	}
 	if c.storage.blobs != nil {
 		deps.Blobs = blob.New(c.storage.blobs)

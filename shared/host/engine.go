@@ -59,7 +59,7 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	}
 	return engine.New(project, engine.Deps{
 		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
-		Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
+		KV: parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 	})
 }
 

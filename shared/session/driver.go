@@ -86,6 +86,17 @@ type Record struct {
 	Ended     string // "", or the type of the last event of a task session: completed or failed
 }
 
+// Status returns running, waiting, completed or failed.
+func (r Record) Status() string {
+	switch {
+	case r.Ended != "":
+		return r.Ended
+	case r.Turn.ID != "":
+		return "running"
+	}
+	return "waiting"
+}
+
 // Mode says what becomes of a session after a turn.
 type Mode string
 

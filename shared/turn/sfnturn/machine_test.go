@@ -21,6 +21,7 @@ import (
 // Payloads are ids and nothing that grows, whatever the functions answer: the machine cannot mend a state with too much data.
 func TestFunctionsAreToldIDsOnly(t *testing.T) {
 	t.Parallel()
+	step := `{"execution":"` + strings.Replace(sfntest.Machine, ":stateMachine:", ":execution:", 1) + `:t","sessionId":"s","turnId":"t"}`
 	for name, tc := range map[string]struct {
 		answers []string // of the step function, in order
 		want    []string // what the functions are called with
@@ -28,14 +29,13 @@ func TestFunctionsAreToldIDsOnly(t *testing.T) {
 		"many steps": {
 			answers: []string{`{"outcome":"continue","calls":[],"more":"` + strings.Repeat("x", 1000) + `"}`, `{"outcome":"await","calls":["c1"]}`, `{"outcome":"done","calls":[]}`},
 			want: []string{
-				`{"sessionId":"s","turnId":"t"}`, `{"sessionId":"s","turnId":"t"}`,
-				`{"callId":"c1","sessionId":"s","token":"token-1","turnId":"t"}`, `{"sessionId":"s","turnId":"t"}`,
+				step, step, `{"callId":"c1","sessionId":"s","token":"token-1","turnId":"t"}`, step,
 			},
 		},
 		"no answer": {
 			answers: []string{`null`, `null`},
 			want: []string{
-				`{"sessionId":"s","turnId":"t"}`,
+				step,
 				`{"error":{"Cause":"the step function returned an outcome that the state machine does not know","Error":"UnknownOutcome"},"sessionId":"s","turnId":"t"}`,
 			},
 		},

@@ -11,7 +11,8 @@ import (
 type StepInput struct {
 	turn.Ref
 
-	Error *Failure `json:"error,omitempty"`
+	Execution string   `json:"execution,omitempty"` // the ARN of what runs the turn, see [WithExecution]
+	Error     *Failure `json:"error,omitempty"`
 }
 
 // Failure is why the state machine gave up, in its own form.

@@ -64,9 +64,29 @@ type Runner struct {
 
 var _ turn.Runner = (*Runner)(nil)
 
-// New returns a runner on the state machine with the given ARN, whose parked calls are in tokens.
+// New returns a runner on the state machine with the given ARN, whose parked calls are in tokens. Without an ARN it takes that of
+// [WithExecution].
 func New(client *sfn.Client, machineARN string, tokens *Tokens) *Runner {
 	return &Runner{client, machineARN, tokens}
+}
+
+type executionKey struct{}
+
+// WithExecution returns a context in which turns are run by the machine of an execution, given by its ARN. The machine is made after the
+// function that it calls, so that function cannot know it otherwise.
+func WithExecution(ctx context.Context, arn string) context.Context {
+	return context.WithValue(ctx, executionKey{}, arn)
+}
+
+// machineOf returns the ARN of the machine that runs turns.
+func (r *Runner) machineOf(ctx context.Context) string {
+	arn, _ := ctx.Value(executionKey{}).(string)
+	parts := strings.Split(arn, ":")
+	if r.machine != "" || len(parts) != 8 || parts[5] != "execution" {
+		return r.machine
+	}
+	parts[5] = "stateMachine"
+	return strings.Join(parts[:7], ":")
 }
 
 // Start implements [turn.Runner] with one request. A turn that has run already is not run again.
@@ -79,7 +99,7 @@ func (r *Runner) Start(ctx context.Context, ref turn.Ref) error {
 // no difference.
 func (r *Runner) start(ctx context.Context, ref turn.Ref) (existed bool, err error) {
 	_, err = r.client.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: &r.machine, Name: &ref.TurnID, Input: aws.String(input(ref)),
+		StateMachineArn: aws.String(r.machineOf(ctx)), Name: &ref.TurnID, Input: aws.String(input(ref)),
 	})
 	if _, ok := errors.AsType[*types.ExecutionAlreadyExists](err); ok {
 		return true, nil
@@ -108,7 +128,7 @@ func (r *Runner) Resume(ctx context.Context, _ turn.Ref, _ bool, callIDs ...stri
 
 // Stop implements [turn.Runner] with one request. A step that is running goes on until it meets the end of the turn in the log.
 func (r *Runner) Stop(ctx context.Context, ref turn.Ref) error {
-	arn, err := r.execution(ref)
+	arn, err := execution(r.machineOf(ctx), ref)
 	if err != nil {
 		return err
 	}
@@ -120,10 +140,10 @@ func (r *Runner) Stop(ctx context.Context, ref turn.Ref) error {
 }
 
 // execution returns the ARN of a turn's execution, which does not depend on the machine's version or alias.
-func (r *Runner) execution(ref turn.Ref) (string, error) {
-	parts := strings.Split(r.machine, ":")
+func execution(machine string, ref turn.Ref) (string, error) {
+	parts := strings.Split(machine, ":")
 	if len(parts) < 7 || parts[5] != "stateMachine" {
-		return "", fmt.Errorf("%q is not the ARN of a state machine", r.machine)
+		return "", fmt.Errorf("%q is not the ARN of a state machine", machine)
 	}
 	parts[5] = "execution"
 	return strings.Join(append(parts[:7], ref.TurnID), ":"), nil

@@ -608,3 +608,29 @@ func TestTimeLimitOfTheMachine(t *testing.T) {
 		}
 	})
 }
+
+// The function that the machine calls does not know the machine, but its execution.
+func TestTurnsOfTheMachineOfAnExecution(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		w = newWorld(t, steps(&w), noAwait, sfntest.Options{})
+		r := sfnturn.New(w.client, "", w.tokens)
+		ref := w.accept(t)
+		for _, arn := range []string{"", "arn:aws:states:us-east-1:0:activity:x", sfntest.Machine} {
+			if err := r.Start(sfnturn.WithExecution(t.Context(), arn), ref); err == nil {
+				t.Errorf("started with %q", arn)
+			}
+		}
+		arn := strings.Replace(sfntest.Machine, ":stateMachine:", ":execution:", 1) + ":other"
+		if err := r.Start(sfnturn.WithExecution(t.Context(), arn), ref); err != nil {
+			t.Fatal(err)
+		}
+		if x, err := w.await(t.Context(), ref); err != nil || x.Status != "SUCCEEDED" {
+			t.Errorf("%+v, %v; want SUCCEEDED", x, err)
+		}
+		if err := r.Stop(sfnturn.WithExecution(t.Context(), arn), ref); err != nil {
+			t.Error(err)
+		}
+	})
+}

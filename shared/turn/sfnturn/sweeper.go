@@ -123,7 +123,7 @@ func (s *Sweeper) look(ctx context.Context, ref turn.Ref, fail func(context.Cont
 
 // ended reports whether the execution of a turn has ended, and why.
 func (r *Runner) ended(ctx context.Context, ref turn.Ref) (Failure, bool, error) {
-	arn, err := r.execution(ref)
+	arn, err := execution(r.machineOf(ctx), ref)
 	if err != nil {
 		return Failure{}, false, err
 	}

@@ -79,6 +79,8 @@ func Run(t *testing.T, target Target) {
 		"CallTools":                 callTools,
 		"CallToolsInASession":       callToolsInASession,
 		"CallToolsWhileBusy":        callToolsWhileBusy,
+		"OtherSessions":             otherSessions,
+		"Values":                    values,
 		"FilesStay":                 filesStay,
 		"FilesOfTheAgent":           filesOfTheAgent,
 		"FilesOfTheClient":          filesOfTheClient,

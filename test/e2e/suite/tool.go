@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,6 +136,43 @@ func callToolsWhileBusy(t *testing.T, target Target) {
 	Check(t, s.Completed())
 	ann.call("jot", object{"path": "a", "text": "x"}, "sessionId", s.ID).called("jot")
 	s.Usable()
+}
+
+// otherSessions: a tool asks the agent in another session, in a turn and without one.
+func otherSessions(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	results := Results(ann.Start("relay it").Completed())
+	if len(results) != 1 || string(results[0].Output) != `"finished: ok"` {
+		t.Fatalf("in a turn: %+v", results)
+	}
+	a := ann.call("relay", object{"text": "hello"})
+	if got := a.called("relay"); got != "finished: ok" {
+		t.Errorf("without one: %v", got)
+	}
+	list := ann.Do("GET", "/v1/sessions?limit=1000", "").Raw
+	for _, id := range []string{results[0].CallID, a.Text("callId")} {
+		if !strings.Contains(list, `"title":"relayed `+id+`"`) {
+			t.Errorf("the session of call %s is not in the list", id)
+		}
+	}
+}
+
+// values: what a tool keeps is there for all sessions, and of many who change it none is lost.
+func values(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	name := ann.Start("hello").ID
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := ann.try("POST", "/v1/tools/tally", encode(object{"input": object{"name": name}})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := ann.call("tally", object{"name": name}).called("tally"); got != 9.0 {
+		t.Errorf("counted %v; want 9", got)
+	}
 }
 
 // filesStay: what tools write is there for later steps, turns and calls, whoever made it: the harness, a script, a shell.
