@@ -79,6 +79,9 @@ type description struct {
 		Model       string            `json:"model"`
 		Fallbacks   []string          `json:"fallbacks"`
 		Tools       []toolDescription `json:"tools"`
+		Harness     []string          `json:"harness"`
+		Result      json.RawMessage   `json:"result"`
+		Seed        string            `json:"seed"`
 		Skills      []partDescription `json:"skills"`
 		Subagents   []partDescription `json:"subagents"`
 		Diagnostics diag.List         `json:"diagnostics"`
@@ -145,11 +148,16 @@ func (d description) text(program *maingen.Program) string {
 		if len(a.Tools) == 0 {
 			row("tools", "none")
 		}
+		row("harness", strings.Join(a.Harness, ", "))
 		for _, s := range a.Skills {
 			row("skill", s.String())
 		}
 		for _, s := range a.Subagents {
 			row("subagent", s.String())
+		}
+		row("first files", a.Seed)
+		if len(a.Result) > 0 {
+			row("result", "JSON of a schema, see --json")
 		}
 		if len(a.Diagnostics) == 0 {
 			row("diagnostics", "none")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/harness"
 )
 
 // Info is what was discovered of an agent, as GET /v1/info and bdk info show it.
@@ -15,8 +16,10 @@ type Info struct {
 	Model        string           `json:"model"`     // provider:name; "" if none is configured
 	Fallbacks    []string         `json:"fallbacks"` // asked when the model cannot answer
 	Instructions instructionsInfo `json:"instructions"`
-	Tools        []toolInfo       `json:"tools"`  // in name order
-	Skills       []skillInfo      `json:"skills"` // in name order
+	Tools        []toolInfo       `json:"tools"`            // in name order
+	Harness      []string         `json:"harness"`          // the tools of the harness that the model is offered, in name order
+	Result       json.RawMessage  `json:"result,omitempty"` // the schema of the last text of a turn; absent if it may be any
+	Skills       []skillInfo      `json:"skills"`           // in name order
 	Connections  []struct{}       `json:"connections"`
 	Subagents    []subagentInfo   `json:"subagents"`      // in name order
 	Seed         string           `json:"seed,omitempty"` // the folder with the first files of each session; absent if there is none
@@ -30,7 +33,7 @@ type Info struct {
 func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info {
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
-		Instructions: instructions(p), Tools: tools(p.Tools), Diagnostics: diagnostics,
+		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
 		Skills: skills(p.Skills), Subagents: subagents(p.Subagents), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
 	}
 	if len(models) > 0 {
@@ -40,6 +43,15 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info 
 		info.Diagnostics = json.RawMessage("[]")
 	}
 	return info
+}
+
+func harnessTools(p bdk.Project) []string {
+	names := []string{}
+	offered, _ := harness.Tools(harness.Options{Allow: p.Agent.Tools, Skills: p.Skills, Subagents: p.Subagents}) // a mistake is among the diagnostics
+	for _, t := range offered {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 // toolInfo is a tool as Info and GET /v1/tools/{name} show it.
