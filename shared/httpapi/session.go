@@ -207,14 +207,8 @@ type listed struct {
 
 func entry(r session.Record) listed {
 	l := listed{
-		SessionID: r.ID, Title: r.Title, Status: "waiting", TurnID: r.Turn.ID, Owner: r.Owner, ChannelID: r.Channel, Mode: string(r.Mode),
+		SessionID: r.ID, Title: r.Title, Status: r.Status(), TurnID: r.Turn.ID, Owner: r.Owner, ChannelID: r.Channel, Mode: string(r.Mode),
 		Purpose: r.Purpose, DryRun: r.DryRun, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
-	switch {
-	case r.Ended != "":
-		l.Status = r.Ended
-	case r.Turn.ID != "":
-		l.Status = "running"
 	}
 	if !r.AsOf.IsZero() {
 		l.AsOf = new(r.AsOf.UTC())
