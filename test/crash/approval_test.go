@@ -2,7 +2,6 @@ package crash_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,30 +15,7 @@ import (
 // result is recorded, no call runs that was not approved, none twice, and none is lost.
 func TestKillAtEveryWriteOfAGatedTurn(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before", "after"} {
-		t.Run(when, func(t *testing.T) {
-			t.Parallel()
-			points, unknown := 0, 0
-			for n := 1; ; n++ {
-				if n > 80 {
-					t.Fatal("the turn makes too many writes")
-				}
-				died, lost := killGatedAt(t, fmt.Sprintf("%s:%d", when, n))
-				unknown += lost
-				if !died {
-					break
-				}
-				points++
-			}
-			t.Logf("killed %s %d writes; %d outcomes unknown", when, points, unknown)
-			if points < 12 {
-				t.Errorf("only %d writes were reached: the seam is broken", points)
-			}
-			if unknown == 0 {
-				t.Error("no outcome was ever unknown: the test does not reach a tool between its effect and its record")
-			}
-		})
-	}
+	killAtEveryWrite(t, 12, killGatedAt)
 }
 
 func killGatedAt(t *testing.T, at string) (died bool, unknown int) {

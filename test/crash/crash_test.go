@@ -202,6 +202,12 @@ func (h *host) wait(t *testing.T, id, turnID string, within time.Duration) []eve
 
 func TestKillAtEveryWrite(t *testing.T) {
 	t.Parallel()
+	killAtEveryWrite(t, 8, killAt)
+}
+
+// killAtEveryWrite calls kill for each write there is, at least least, and again for what comes after each.
+func killAtEveryWrite(t *testing.T, least int, kill func(t *testing.T, at string) (died bool, unknown int)) {
+	t.Helper()
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +216,7 @@ func TestKillAtEveryWrite(t *testing.T) {
 				if n > 80 {
 					t.Fatal("the turn makes too many writes")
 				}
-				died, lost := killAt(t, fmt.Sprintf("%s:%d", when, n))
+				died, lost := kill(t, fmt.Sprintf("%s:%d", when, n))
 				unknown += lost
 				if !died {
 					break
@@ -218,7 +224,7 @@ func TestKillAtEveryWrite(t *testing.T) {
 				points++
 			}
 			t.Logf("killed %s %d writes; %d outcomes unknown", when, points, unknown)
-			if points < 8 {
+			if points < least {
 				t.Errorf("only %d writes were reached: the seam is broken", points)
 			}
 			if unknown == 0 {
