@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
@@ -48,6 +49,7 @@ type Deps struct {
 	Subagents map[string][]NamedModel // the models of subagents that have their own, by name
 	Guide     string                  // what the agent and its subagents are told beside their instructions; "" for nothing
 
+	Artifacts  *artifact.Store  // what sessions have made; nil: none
 	KV         *kv.Store        // keeps the values of tools; nil: calls have none
 	Workspaces *workspace.Store // the files of sessions; nil: calls have none
 	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces
@@ -104,6 +106,9 @@ func (e *Engine) Project() bdk.Project { return e.project }
 
 // Sessions returns the store of the agent's sessions.
 func (e *Engine) Sessions() *session.Store { return e.deps.Sessions }
+
+// Artifacts returns what the agent's sessions have made, nil if it is not kept.
+func (e *Engine) Artifacts() *artifact.Store { return e.deps.Artifacts }
 
 // Models returns the ids of the agent's model and its fallbacks.
 func (e *Engine) Models() []string {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/engine"
@@ -26,6 +27,7 @@ import (
 type fakeAgent struct {
 	project bdk.Project
 	store   *session.Store
+	made    *artifact.Store
 	cost    engine.Cost
 	onStart func(context.Context) // called before a start is recorded
 
@@ -46,9 +48,10 @@ func newAgent(slug string) *fakeAgent {
 	return &fakeAgent{project: bdk.Project{Slug: slug}, store: session.New(memsession.New(), session.Options{})}
 }
 
-func (a *fakeAgent) Project() bdk.Project     { return a.project }
-func (a *fakeAgent) Models() []string         { return []string{"scripted:a.yaml", "openai:b"} }
-func (a *fakeAgent) Sessions() *session.Store { return a.store }
+func (a *fakeAgent) Project() bdk.Project       { return a.project }
+func (a *fakeAgent) Models() []string           { return []string{"scripted:a.yaml", "openai:b"} }
+func (a *fakeAgent) Sessions() *session.Store   { return a.store }
+func (a *fakeAgent) Artifacts() *artifact.Store { return a.made }
 
 func (a *fakeAgent) Start(ctx context.Context, in session.Start) (session.Accepted, error) {
 	if a.onStart != nil {

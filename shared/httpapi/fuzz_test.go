@@ -77,14 +77,14 @@ func FuzzAddresses(f *testing.F) {
 }
 
 func FuzzQueries(f *testing.F) {
-	for _, seed := range []string{"startIndex=-5", "startIndex=99999999999999999999", "format=json&startIndex=1", "limit=3&cursor=AAAA", "after=1", "follow=false", "a=b;c", "%"} {
+	for _, seed := range []string{"startIndex=-5", "startIndex=99999999999999999999", "format=json&startIndex=1", "limit=3&cursor=AAAA", "kind=report&sessionId=ses_x&limit=1", "after=1", "follow=false", "a=b;c", "%"} {
 		f.Add(seed)
 	}
 	agent := newAgent("demo")
 	acc, _ := agent.begin(f, "ann", session.Chat)
 	f.Fuzz(func(t *testing.T, query string) {
 		c := newClient(t, httpapi.Options{}, agent)
-		for _, path := range []string{"/demo/v1/sessions", "/demo/v1/logs", "/demo/v1/info", "/demo/v1/tools", "/demo/v1/session/" + acc.SessionID + "/events"} {
+		for _, path := range []string{"/demo/v1/sessions", "/demo/v1/logs", "/demo/v1/info", "/demo/v1/tools", "/demo/v1/artifacts", "/demo/v1/session/" + acc.SessionID + "/events"} {
 			r := httptest.NewRequest("GET", path, http.NoBody)
 			r.URL = &url.URL{Path: path, RawQuery: query}
 			r.Header.Set("X-Caller", "ann")

@@ -1,4 +1,4 @@
-// Package httpapi is the HTTP surface of a host: sessions, their streams and approvals, tools, and what describes the agents.
+// Package httpapi is the HTTP surface of a host: sessions, their streams, approvals and artifacts, tools, and what describes the agents.
 //
 // Every route stands in one table, see [Routes]. Who may call it is checked before its handler runs and before the first
 // byte is written: 401 for nobody, 404 for a session that does not exist, 403 for one of another caller. Every error is
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
@@ -36,6 +37,8 @@ type Agent interface {
 	Models() []string
 	// Sessions returns the store of the agent's sessions.
 	Sessions() *session.Store
+	// Artifacts returns the store of what the agent's sessions have made; nil if there is none.
+	Artifacts() *artifact.Store
 	// Start records a session and has its first turn run.
 	Start(ctx context.Context, in session.Start) (session.Accepted, error)
 	// Send records a follow-up and has its turn run.

@@ -62,7 +62,7 @@ func TestEveryRouteChecksItsCaller(t *testing.T) {
 			if public[name] != (r.Access == httpapi.Public) {
 				t.Errorf("%s: access %v; it must be public: %v", name, r.Access, public[name])
 			}
-			if !strings.Contains(r.Pattern, "{id}") {
+			if !strings.Contains(r.Pattern, "/session/{id}") {
 				continue
 			}
 			decides := strings.Contains(r.Pattern, "/approvals") // who may decide need not be the owner: the engine says who may
@@ -145,6 +145,8 @@ func TestWrongMethods(t *testing.T) {
 		{"brew", "/demo/v1/info", "GET, HEAD"},
 		{"POST", "/demo/v1/session/" + acc.SessionID + "/approvals", "GET, HEAD"},
 		{"GET", "/demo/v1/session/" + acc.SessionID + "/approvals/call_1", "POST"},
+		{"POST", "/demo/v1/artifacts", "GET, HEAD"},
+		{"DELETE", "/demo/v1/artifacts/art_x/content", "GET, HEAD"},
 		{"POST", "/demo/v1/tools", "GET, HEAD"},
 		{"DELETE", "/demo/v1/tools/look", "GET, HEAD, POST"},
 	} {

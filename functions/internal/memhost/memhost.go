@@ -6,6 +6,7 @@ package memhost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
@@ -56,7 +58,8 @@ type Host struct {
 }
 
 // Open returns the agent, which logs to w without the time. It has four sessions: ses_done1, whose turn has called a tool and ended;
-// ses_open1, whose turn turn_open2 was accepted and not started; ses_task1, which has ended; ses_bob1, which is bob's.
+// ses_open1, whose turn turn_open2 was accepted and not started; ses_task1, which has ended; ses_bob1, which is bob's. The first
+// has made an artifact with a file, the report "sum".
 func Open(ctx context.Context, w io.Writer) (*Host, error) {
 	policy, err := auth.Bearer([]string{"ann:ann-secret", "bob:bob-secret"})
 	if err != nil {
@@ -101,9 +104,10 @@ func (h *Host) engine() (*engine.Engine, error) {
 		return nil, err
 	}
 	return engine.New(project, engine.Deps{
-		Sessions: session.New(memsession.New(), session.Options{Clock: h.clock, NewID: h.ids.next}),
-		Models:   []engine.NamedModel{{ID: "scripted:model.yaml", Model: scripted.New(rules, h.clock)}},
-		Runner:   idle{}, Tools: tools, Clock: h.clock, NewID: h.ids.next, Log: slog.New(slog.DiscardHandler),
+		Sessions:  session.New(memsession.New(), session.Options{Clock: h.clock, NewID: h.ids.next}),
+		Models:    []engine.NamedModel{{ID: "scripted:model.yaml", Model: scripted.New(rules, h.clock)}},
+		Artifacts: artifact.New(entries, h.blobs, artifact.Options{Agent: slug, Clock: h.clock}),
+		Runner:    idle{}, Tools: tools, Clock: h.clock, NewID: h.ids.next, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -128,7 +132,11 @@ func (h *Host) seed(ctx context.Context) error {
 		}
 	}
 	h.ids.begin("new")
-	return nil
+	_, err := h.agent.Artifacts().Tag(ctx, artifact.Tagged{
+		Kind: "report", Key: "sum", Title: "The sum", Data: json.RawMessage(`{"sum":5}`), File: "sum.html", Content: []byte("<p>Two and three are <b>five</b>.\n"),
+		Owner: "bearer:ann", SessionID: "ses_done1",
+	})
+	return err
 }
 
 // API returns the HTTP surface. Time does not go on: do not follow a session that has not ended.
