@@ -96,7 +96,7 @@ func TestModelsAreKnownAsFarAsTheyAreConstants(t *testing.T) {
 func TestAgentsOfAFolderShareAModule(t *testing.T) {
 	t.Parallel()
 	ws, diags, err := project.Load(t.Context(), filepath.Join(repository(t), "test", "agents"), &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
-	if err != nil || len(diags) > 0 {
+	if err != nil || diags.HasErrors() {
 		t.Fatalf("got error %v and diagnostics\n%s", err, diags)
 	}
 	if ws.Single || len(ws.Agents) < 2 || ws.Module.Dir != repository(t) {
@@ -274,5 +274,39 @@ func link(t *testing.T, to, from string) {
 	t.Helper()
 	if err := os.Symlink(to, from); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestPartsOfAnAgentAreFound(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(repository(t), "test", "agents", "workshop")
+	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	if err != nil || len(diags) > 0 {
+		t.Fatalf("got error %v and diagnostics\n%s", err, diags)
+	}
+	a := ws.Agents[0]
+	var found []string
+	for _, s := range a.Skills {
+		found = append(found, s.Name+" "+s.File+" "+s.Dir+" "+s.Description)
+	}
+	for _, s := range a.Subagents {
+		found = append(found, s.Name+" "+s.Config.File+" "+s.Instructions.Text)
+	}
+	want := []string{
+		"deploy bot/skills/deploy/SKILL.md bot/skills/deploy Use when something goes to production.",
+		"triage bot/skills/triage.md  Use when a report has to be sorted.",
+		"researcher bot/subagents/researcher/agent.go Find out, and say it in a sentence.",
+		"bot/sandbox/workspace",
+	}
+	if diff := cmp.Diff(want, append(found, a.Seed)); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	for _, file := range []string{"skills/triage.md", "skills/deploy/SKILL.md", "skills/deploy/references/checklist.md", "subagents/researcher/instructions.md", "sandbox/workspace/docs/house-rules.md"} {
+		if path := filepath.Join(dir, "bot", filepath.FromSlash(file)); !ws.Inputs.Matters(path) {
+			t.Errorf("%s is not watched", file)
+		}
+	}
+	if !ws.Inputs.Matters(filepath.Join(dir, "bot", "skills", "deploy", "references", "another.md")) {
+		t.Error("a new file of a skill is not noticed")
 	}
 }
