@@ -113,11 +113,11 @@ func TestTagIsAnUpsert(t *testing.T) {
 		t.Errorf("Content: %q, error %v (-want +got):\n%s", content, err, d)
 	}
 
-	second2 := b.tag(5, artifact.Tagged{Kind: "report", Key: "weekly", SessionID: "ses_2"})
+	again := b.tag(5, artifact.Tagged{Kind: "report", Key: "weekly", SessionID: "ses_2"})
 	want = bdk.ArtifactRecord{
 		ID: first.ID, Kind: "report", Key: "weekly", Title: "weekly", SessionID: "ses_2", Owner: "ann", CreatedAt: second(1), UpdatedAt: second(5),
 	}
-	if d := cmp.Diff(want, second2); d != "" {
+	if d := cmp.Diff(want, again); d != "" {
 		t.Errorf("Tag again (-want +got):\n%s", d)
 	}
 	if got, err := b.Get(t.Context(), first.ID); err != nil || cmp.Diff(want, got) != "" {
@@ -136,8 +136,12 @@ func TestAnArtifactIsOfItsOwnerKindKeyAndAgent(t *testing.T) {
 	b := open(t, 0)
 	ids := map[string]bool{}
 	for _, in := range []artifact.Tagged{
-		{Owner: "ann", Kind: "a", Key: "b"}, {Owner: "bob", Kind: "a", Key: "b"}, {Owner: "ann", Kind: "b", Key: "b"}, {Owner: "ann", Kind: "a", Key: "bb"},
-		{Owner: "anna", Kind: "a", Key: "b"}, {Owner: "ann", Kind: "aa", Key: "b"},
+		{Owner: "ann", Kind: "a", Key: "b"},
+		{Owner: "bob", Kind: "a", Key: "b"},
+		{Owner: "ann", Kind: "b", Key: "b"},
+		{Owner: "ann", Kind: "a", Key: "bb"},
+		{Owner: "anna", Kind: "a", Key: "b"},
+		{Owner: "ann", Kind: "aa", Key: "b"},
 	} {
 		id := b.tag(1, in).ID
 		if len(id) != 30 || !strings.HasPrefix(id, "art_") || strings.ToLower(id) != id || ids[id] {
@@ -226,30 +230,36 @@ func TestTheOldestUpdatesAreEvicted(t *testing.T) {
 	}
 }
 
+// TestRetention: without a word 1,000 are kept, and all only where that is asked for.
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	for limit, want := range map[int]int{0: artifact.DefaultMax, -1: artifact.DefaultMax + 2, 1: 1} {
-		b := open(t, limit)
-		for n := range artifact.DefaultMax + 2 {
-			b.tag(n, artifact.Tagged{Kind: "k", Key: fmt.Sprint(n)})
-			if limit == 0 && n == artifact.DefaultMax-1 && len(b.keys(artifact.Query{Limit: 1000})) != artifact.DefaultMax {
-				t.Error("an artifact was evicted too early")
-			}
-		}
-		entries := 0
+	b := open(t, -1)
+	for n := range artifact.DefaultMax + 2 {
+		b.tag(n, artifact.Tagged{Kind: "k", Key: fmt.Sprint(n)})
+	}
+	count := func() (n int) {
 		for after := ""; ; {
 			list, err := b.entries.List(t.Context(), "", after, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if entries += len(list); len(list) < kv.MaxList {
-				break
+			if n += len(list); len(list) < kv.MaxList {
+				return n
 			}
 			after = list[len(list)-1].Key
 		}
-		if entries != want {
-			t.Errorf("Max %d: %d entries; want %d", limit, entries, want)
-		}
+	}
+	if got := count(); got != artifact.DefaultMax+2 {
+		t.Errorf("without a bound, %d are kept", got)
+	}
+	b.Store = artifact.New(b.entries, b.blobs, artifact.Options{Agent: "demo", Clock: b.clock})
+	b.tag(5000, artifact.Tagged{Kind: "k", Key: "1"}) // not new
+	if got := count(); got != artifact.DefaultMax+2 {
+		t.Errorf("an update left %d", got)
+	}
+	b.tag(5001, artifact.Tagged{Kind: "k", Key: "new"})
+	if d := cmp.Diff([]string{"new", "1", "1001"}, b.keys(artifact.Query{Limit: 3})); d != "" || count() != artifact.DefaultMax {
+		t.Errorf("%d are kept; the newest (-want +got):\n%s", count(), d)
 	}
 }
 
@@ -528,4 +538,15 @@ func FuzzEntries(f *testing.F) {
 			t.Fatalf("got %+v, error %v", again, err)
 		}
 	})
+}
+
+// BenchmarkTagNew measures a new artifact beside as many as are kept by default, of which it evicts one.
+func BenchmarkTagNew(b *testing.B) {
+	s := open(b, 0)
+	for n := range artifact.DefaultMax {
+		s.tag(n, artifact.Tagged{Kind: "k", Key: fmt.Sprint(n)})
+	}
+	for n := 0; b.Loop(); n++ {
+		s.tag(n, artifact.Tagged{Kind: "k", Key: fmt.Sprint("new", n)})
+	}
 }

@@ -35,10 +35,6 @@ type Agent interface {
 	Project() bdk.Project
 	// Models returns the ids of the agent's model and its fallbacks.
 	Models() []string
-	// Sessions returns the store of the agent's sessions.
-	Sessions() *session.Store
-	// Artifacts returns the store of what the agent's sessions have made; nil if there is none.
-	Artifacts() *artifact.Store
 	// Start records a session and has its first turn run.
 	Start(ctx context.Context, in session.Start) (session.Accepted, error)
 	// Send records a follow-up and has its turn run.
@@ -47,7 +43,16 @@ type Agent interface {
 	Stop(ctx context.Context, id, turnID string) (string, error)
 	// Cost adds up what a session used.
 	Cost(ctx context.Context, id string) (engine.Cost, error)
+	Stores
 	Calls
+}
+
+// Stores is where the API reads of one agent. Implementations are safe for concurrent use.
+type Stores interface {
+	// Sessions returns the store of the agent's sessions.
+	Sessions() *session.Store
+	// Artifacts returns the store of what the agent's sessions have made; nil if there is none.
+	Artifacts() *artifact.Store
 }
 
 // Calls is what the API asks of one agent about single calls of tools. Implementations are safe for concurrent use.
