@@ -51,7 +51,8 @@ type may struct {
 func access() map[string][]may {
 	write := []string{"GetItem", "PutItem", "Query"}
 	row := []string{"ConditionCheckItem", "GetItem", "UpdateItem"}
-	keys := []string{"GetItem", "PutItem"} // idempotency keys, claims, tokens
+	keys := []string{"GetItem", "PutItem"}                          // idempotency keys, claims, tokens
+	values := []string{"DeleteItem", "GetItem", "PutItem", "Query"} // these, and what tools keep
 	log := may{logs, []string{"CreateLogStream", "PutLogEvents"}}
 	list := may{bucket, []string{"ListBucket"}}
 	bearer := may{secret, []string{"GetSecretValue"}}
@@ -62,7 +63,7 @@ func access() map[string][]may {
 			{sessions, row},
 			{indexes, []string{"Query"}},
 			{events, write},
-			{control, keys},
+			{control, []string{"GetItem", "PutItem", "Query"}}, // artifacts are listed
 			{blobs, []string{"GetObject", "PutObject"}},
 			list,
 			{machine, []string{"StartExecution"}},
@@ -81,7 +82,7 @@ func access() map[string][]may {
 			log, bearer,
 			{sessions, row},
 			{events, write},
-			{control, keys},
+			{control, values},
 			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
 			list,
 			{models, nil},
@@ -94,7 +95,7 @@ func access() map[string][]may {
 			log, bearer,
 			{sessions, row},
 			{events, write},
-			{control, keys},
+			{control, values},
 			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
 			list,
 			{machine, []string{"StartExecution"}},

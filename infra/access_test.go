@@ -48,6 +48,7 @@ func TestPermissions(t *testing.T) {
 		lists      = "Allow dynamodb:Query on <Sessions.Arn>/index/byAgent <Sessions.Arn>/index/byOwner"
 		events     = "Allow dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Events.Arn>"
 		control    = "Allow dynamodb:GetItem dynamodb:PutItem on <Control.Arn>"
+		values     = "Allow dynamodb:DeleteItem dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Control.Arn>"
 		list       = "Allow s3:ListBucket on <Blobs.Arn>"
 		executions = "on arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:<Turns.Name>:*"
 		foundation = "arn:<AWS::Partition>:bedrock:*::foundation-model/"
@@ -63,7 +64,7 @@ func TestPermissions(t *testing.T) {
 			"Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},
 		"<sessionsRole>": {
-			row, control, events, lists, log, "Allow s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			row, "Allow dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Control.Arn> <Events.Arn>", lists, log, "Allow s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions, "Allow states:SendTaskSuccess on <Turns>",
 		},
 		"<stepRole>": {
@@ -71,7 +72,7 @@ func TestPermissions(t *testing.T) {
 			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
 				"arn:<AWS::Partition>:bedrock:<AWS::Region>:<AWS::AccountId>:inference-profile/us.anthropic.claude-x " +
 				foundation + "anthropic.claude-x " + foundation + "us.anthropic.claude-x",
-			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/* <Blobs.Arn>/exec/*", list, bearer,
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/* <Blobs.Arn>/exec/*", list, bearer,
 			"Allow lambda:InvokeFunction on <exec.Arn>:*",
 		},
 		"<streamRole>": {
@@ -85,7 +86,7 @@ func TestPermissions(t *testing.T) {
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<toolsRole>": {
-			row, control, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 		},
 		"<TurnsRole>": {

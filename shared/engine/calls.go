@@ -131,11 +131,11 @@ func loadedSkill(c event.ActionCall, out tool.Outcome) (string, bool) {
 // call returns what a tool knows about a call.
 func (l *lane) call(c event.ActionCall) *bdk.Call {
 	log := l.log.With(slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
-	return callOf(l.Engine, l.w.Row(), l.ref.TurnID, c.CallID, log, l.files)
+	return callOf(l.Engine, l.w.Row(), l.ref.TurnID, c.CallID, log, l.files, l.append)
 }
 
-// callOf returns what a tool knows about a call in a session.
-func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files) *bdk.Call {
+// callOf returns what a tool knows about a call in a session, in whose log it records.
+func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files, record func(context.Context, ...event.Data) error) *bdk.Call {
 	call := &bdk.Call{
 		ID: id, StateRoot: e.deps.StateRoot, Logger: log, Workspace: files,
 		Session: bdk.SessionInfo{
@@ -144,6 +144,9 @@ func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, 
 		},
 	}
 	call.Sessions = &conversations{e, call}
+	if e.deps.Artifacts != nil {
+		call.Artifacts = &made{e, call, record}
+	}
 	if e.deps.KV != nil {
 		call.KV = &values{e.deps.KV, "values/" + e.project.Slug + "/"}
 	}

@@ -187,7 +187,7 @@ func (d *direct) newestFiles(ctx context.Context) (string, error) {
 }
 
 func (d *direct) run(ctx context.Context) (ToolOutcome, error) {
-	call := callOf(d.Engine, d.row, d.id, d.id, d.log, d.files)
+	call := callOf(d.Engine, d.row, d.id, d.id, d.log, d.files, func(ctx context.Context, data ...event.Data) error { return d.record(ctx, false, data...) })
 	if !d.bound {
 		call.Session.TurnID = ""
 	}
@@ -233,9 +233,9 @@ func (d *direct) settle(ctx context.Context, out tool.Outcome) error {
 	return d.record(ctx, false, result)
 }
 
-func (d *direct) record(ctx context.Context, idle bool, data event.Data) error {
+func (d *direct) record(ctx context.Context, idle bool, data ...event.Data) error {
 	if !d.bound {
 		return nil
 	}
-	return d.deps.Sessions.Record(ctx, d.row.ID, d.id, idle, data)
+	return d.deps.Sessions.Record(ctx, d.row.ID, d.id, idle, data...)
 }

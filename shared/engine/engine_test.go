@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
@@ -91,6 +92,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	}
 	if c.storage.blobs != nil {
 		deps.Blobs = blob.New(c.storage.blobs)
+		deps.Artifacts = artifact.New(deps.KV, deps.Blobs, artifact.Options{Agent: "test"})
 		deps.Workspaces = workspace.New(deps.Blobs, workspace.Options{TempDir: t.TempDir()})
 	}
 	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents}, deps)

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -219,4 +221,41 @@ func (v *values) List(ctx context.Context, prefix, after string, limit int) ([]b
 		entries[i] = bdk.Entry{Key: strings.TrimPrefix(e.Key, v.prefix), Value: e.Value, Version: e.Version}
 	}
 	return entries, nil
+}
+
+// made is what one call records for people.
+type made struct {
+	*Engine
+
+	call   *bdk.Call
+	record func(context.Context, ...event.Data) error // in the log of the call's session
+}
+
+var _ bdk.Artifacts = (*made)(nil)
+
+// Tag implements [bdk.Artifacts].
+func (m *made) Tag(ctx context.Context, a bdk.Artifact) (string, error) {
+	in := artifact.Tagged{Kind: a.Kind, Key: a.Key, Title: a.Title, Owner: m.call.Session.Owner, SessionID: m.call.Session.ID}
+	var err error
+	if a.Data != nil {
+		if in.Data, err = json.Marshal(a.Data); err != nil {
+			return "", fmt.Errorf("encoding the data of an artifact: %w", err)
+		}
+	}
+	if a.Path != "" {
+		in.File = path.Base(a.Path)
+		if in.Content, err = m.call.Workspace.ReadFile(ctx, a.Path); err != nil {
+			return "", fmt.Errorf("reading the file of an artifact: %w", err)
+		}
+	}
+	kept, err := m.deps.Artifacts.Tag(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	return kept.ID, m.record(ctx, event.ArtifactTagged{ID: kept.ID, Kind: kept.Kind, Key: kept.Key, Title: kept.Title})
+}
+
+// List implements [bdk.Artifacts].
+func (m *made) List(ctx context.Context, q bdk.ArtifactQuery) ([]bdk.ArtifactRecord, error) {
+	return m.deps.Artifacts.List(ctx, artifact.Query{Owner: m.call.Session.Owner, Kind: q.Kind, SessionID: q.SessionID, Limit: q.Limit})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
@@ -234,4 +236,44 @@ func TestValues(t *testing.T) {
 	}
 	do.Store(&again)
 	within(t, e, do, session.Start{})
+}
+
+// What a call tags is told in the log of its session, kept with its file as it was, and listed for the owner.
+func TestArtifacts(t *testing.T) {
+	t.Parallel()
+	s := filesStorage()
+	report := bdk.NamedTool{Name: "report", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"}, func(ctx context.Context, call *bdk.Call, in pathInput) (int, error) {
+		if err := call.Workspace.WriteFile(ctx, "out/report.md", []byte(in.Text), 0o644); err != nil {
+			return 0, err
+		}
+		if _, err := call.Artifacts.Tag(ctx, bdk.Artifact{Kind: "report", Key: in.Path, Data: map[string]int{"n": 1}, Path: "out/report.md"}); err != nil {
+			return 0, err
+		}
+		list, err := call.Artifacts.List(ctx, bdk.ArtifactQuery{SessionID: call.Session.ID})
+		return len(list), err
+	})}
+	f := &fake{answers: [][]model.Delta{{call(0, "report", `{"path":"weekly","text":"one"}`), finish(model.FinishToolCalls)}, hello}}
+	e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{report}})
+	ref, _ := start(t, e, "go")
+	step(t, e, ref)
+	tagged := find[event.ArtifactTagged](t, events(t, s.sessions, ref.SessionID))
+	if len(tagged) != 1 || tagged[0].Kind != "report" || tagged[0].Title != "weekly" {
+		t.Fatalf("artifact.tagged = %+v", tagged)
+	}
+	out := callTool(t, e, engine.ToolCall{Name: "report", Input: []byte(`{"path":"weekly","text":"two"}`), SessionID: ref.SessionID})
+	if string(out.Result) != "1" {
+		t.Errorf("tagged again: %s artifacts; want 1", out.Result)
+	}
+	record, content, err := e.Artifacts().Content(t.Context(), tagged[0].ID)
+	if err != nil || string(content) != "two" || record.File != "report.md" || record.Owner != "local" || string(record.Data) != `{"n":1}` {
+		t.Errorf("%+v, %q, %v", record, content, err)
+	}
+	if got := find[event.ArtifactTagged](t, events(t, s.sessions, ref.SessionID)); len(got) != 2 {
+		t.Errorf("artifact.tagged = %+v; want one for each", got)
+	}
+	for _, in := range []string{`{"path":"","text":"x"}`} {
+		if out := callTool(t, e, engine.ToolCall{Name: "report", Input: []byte(in)}); !out.IsError {
+			t.Errorf("%s was recorded: %s", in, out.Result)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/artifact"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
@@ -20,7 +21,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
-// Parts are what an agent works with. All but Scripts, Temp and StateRoot are required.
+// Parts are what an agent works with. All but Scripts, Temp, StateRoot and MaxArtifacts are required.
 type Parts struct {
 	Sessions  *session.Store
 	KV        *kv.Store
@@ -32,6 +33,8 @@ type Parts struct {
 	Log       *slog.Logger
 	Temp      string // where directories with the files of sessions are made; "" for the system's
 	StateRoot string // passed to tools; "" where the host has none
+
+	MaxArtifacts int // as of artifact.Options
 }
 
 // NewEngine returns the engine of an agent whose folder is root, see [Models.Of].
@@ -59,7 +62,8 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	}
 	return engine.New(project, engine.Deps{
 		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
-		KV: parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
+		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{Agent: project.Slug, Clock: parts.Clock, Max: parts.MaxArtifacts, Log: parts.Log}),
+		KV:        parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 	})
 }
 

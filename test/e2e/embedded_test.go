@@ -59,7 +59,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 			Slug: "workshop", Agent: bot.Agent, Instructions: "Do what the first word of the message says.",
 			Tools: []bdk.NamedTool{
 				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
-				named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
+				named("hand_in", tools.HandIn), named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
 				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("shout", tools.Shout), named("slow", tools.Slow),
 				named("stamp", tools.Stamp), named("tally", tools.Tally),
 			},

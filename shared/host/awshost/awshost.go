@@ -121,7 +121,7 @@ const taskRoot = "LAMBDA_TASK_ROOT"
 func (h *Host) engine(ctx context.Context, models host.Models) (*engine.Engine, error) {
 	return host.NewEngine(ctx, h.project, filepath.Join(h.opts.Getenv(taskRoot), deploy.AgentRoot), host.Parts{
 		Sessions: h.sessions, KV: h.kv, Blobs: h.blobs, Runner: h.runner, Scripts: h.scripts, Models: models,
-		Clock: h.opts.Clock, Log: h.log, Temp: h.temp,
+		Clock: h.opts.Clock, Log: h.log, Temp: h.temp, MaxArtifacts: -1, // what is kept costs next to nothing
 	})
 }
 

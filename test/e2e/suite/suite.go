@@ -81,6 +81,7 @@ func Run(t *testing.T, target Target) {
 		"CallToolsWhileBusy":        callToolsWhileBusy,
 		"OtherSessions":             otherSessions,
 		"Values":                    values,
+		"Artifacts":                 artifacts,
 		"FilesStay":                 filesStay,
 		"FilesOfTheAgent":           filesOfTheAgent,
 		"FilesOfTheClient":          filesOfTheClient,

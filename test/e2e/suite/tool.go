@@ -175,6 +175,33 @@ func values(t *testing.T, target Target) {
 	}
 }
 
+// artifacts: what a tool hands in is told in the stream, listed and downloaded, by its owner alone.
+func artifacts(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	s := ann.Start("hand it in")
+	tagged := all[event.ArtifactTagged](s.Completed())
+	if len(tagged) != 1 || tagged[0].Kind != "report" || tagged[0].Key != "weekly" {
+		t.Fatalf("tagged: %+v", tagged)
+	}
+	var list struct {
+		Artifacts []struct{ ID, Title, File, SessionID string }
+	}
+	a := ann.Do("GET", "/v1/artifacts?kind=report&limit=5&sessionId="+s.ID, "")
+	if err := json.Unmarshal([]byte(a.Raw), &list); err != nil || len(list.Artifacts) != 1 || list.Artifacts[0].ID != tagged[0].ID || list.Artifacts[0].File != "report.md" {
+		t.Errorf("the list: %d %s", a.Status, a.Raw)
+	}
+	content := "/v1/artifacts/" + tagged[0].ID + "/content"
+	a = ann.Do("GET", content, "")
+	if a.Status != 200 || a.Raw != "all is well" || !strings.Contains(a.Header.Get("Content-Disposition"), "report.md") {
+		t.Errorf("the content: %d %v %q", a.Status, a.Header, a.Raw)
+	}
+	ann.Do("GET", "/v1/artifacts/art_nothing/content", "").Refused("no artifact", 404, "not_found")
+	ann.Do("GET", "/v1/artifacts?limit=0", "").Refused("a limit", 400, "invalid_request")
+	if target.Sign != nil {
+		target.client(t, "bob").Do("GET", content, "").Refused("a foreigner", 403, "forbidden")
+	}
+}
+
 // filesStay: what tools write is there for later steps, turns and calls, whoever made it: the harness, a script, a shell.
 func filesStay(t *testing.T, target Target) {
 	ann := target.Ann(t)
