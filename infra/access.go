@@ -75,6 +75,7 @@ func access() map[string][]may {
 			bearer,
 			{sessions, []string{"GetItem"}},
 			{events, []string{"Query"}},
+			{control, []string{"GetItem"}},
 			{blobs, []string{"GetObject"}},
 			list,
 		},

@@ -76,7 +76,7 @@ func TestPermissions(t *testing.T) {
 			"Allow lambda:InvokeFunction on <exec.Arn>:*",
 		},
 		"<streamRole>": {
-			"Allow dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Sessions.Arn>",
+			"Allow dynamodb:Query on <Events.Arn>", "Allow dynamodb:GetItem on <Control.Arn> <Sessions.Arn>",
 			"Allow logs:CreateLogStream logs:FilterLogEvents logs:PutLogEvents on <Logs.Arn>",
 			"Allow s3:GetObject on <Blobs.Arn>/blobs/*", list, bearer,
 		},

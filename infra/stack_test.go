@@ -164,7 +164,7 @@ func TestFunctions(t *testing.T) {
 		"purge":    bucket + "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions>",
 		"sessions": bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
 		"step":     "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
-		"stream":   bucket + "BDK_EVENTS_TABLE=<Events> " + secret + " BDK_SESSIONS_TABLE=<Sessions>",
+		"stream":   bucket + tables + " " + secret,
 		"sweep":    tables + " " + machine,
 		"tools":    bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
 	}

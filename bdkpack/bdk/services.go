@@ -37,14 +37,14 @@ type Message struct {
 
 // Sent is a message that was accepted.
 type Sent struct {
-	SessionID string
+	SessionID string // the session, new or continued
 	TurnID    string // the turn that answers it
 	Token     string // continues the session
 }
 
 // SessionState is what is known of a session.
 type SessionState struct {
-	ID      string
+	ID      string // the session id of the HTTP API
 	Title   string // "" if it has none
 	Channel string // "http" for the built-in channel
 	Owner   string // a principal
@@ -77,9 +77,9 @@ type KV interface {
 
 // Entry is a value of a [KV].
 type Entry struct {
-	Key     string
-	Value   json.RawMessage
-	Version int64 // names this value of the key; never 0
+	Key     string          // as it was stored
+	Value   json.RawMessage // any JSON
+	Version int64           // names this value of the key; never 0
 }
 
 // Artifacts are what the sessions of the agent have made and people look for: a report, a link, a file. They last longer than
@@ -110,15 +110,15 @@ type ArtifactQuery struct {
 
 // ArtifactRecord is an artifact as it is kept.
 type ArtifactRecord struct {
-	ID        string          `json:"id"`
-	Kind      string          `json:"kind"`
-	Key       string          `json:"key"`
-	Title     string          `json:"title"`
-	SessionID string          `json:"sessionId"` // that tagged it last
-	Owner     string          `json:"owner"`     // a principal
-	Data      json.RawMessage `json:"data,omitempty"`
+	ID        string          `json:"id"`              // art_ and what follows from owner, kind and key
+	Kind      string          `json:"kind"`            // as it was tagged
+	Key       string          `json:"key"`             // as it was tagged
+	Title     string          `json:"title"`           // the key if none was given
+	SessionID string          `json:"sessionId"`       // that tagged it last
+	Owner     string          `json:"owner"`           // a principal
+	Data      json.RawMessage `json:"data,omitempty"`  // as it was tagged
 	File      string          `json:"file,omitempty"`  // the name of its file; "" if it has none
 	Bytes     int64           `json:"bytes,omitempty"` // of the file
-	CreatedAt time.Time       `json:"createdAt"`
-	UpdatedAt time.Time       `json:"updatedAt"`
+	CreatedAt time.Time       `json:"createdAt"`       // when it was tagged first, in UTC
+	UpdatedAt time.Time       `json:"updatedAt"`       // when it was tagged last, in UTC
 }

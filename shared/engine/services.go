@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,19 +38,17 @@ func (c *conversations) Send(ctx context.Context, m bdk.Message) (bdk.Sent, erro
 	case m.As == "":
 		m.As = c.call.Session.Owner
 	}
-	body, err := json.Marshal(m)
-	if err != nil {
-		return bdk.Sent{}, fmt.Errorf("sending a message: %w", err)
-	}
+	body := fmt.Appendf(nil, "%q", []string{m.Text, m.Token, m.Title, m.As, fmt.Sprint(m.Task)})
 	sum := sha256.Sum256(body)
 	key := session.RequestKey{Name: c.call.ID + "/" + hex.EncodeToString(sum[:]), Body: body}
 	var acc session.Accepted
+	var err error
 	if m.Token == "" {
 		mode := session.Chat
 		if m.Task {
 			mode = session.Task
 		}
-		acc, err = c.Engine.Start(ctx, session.Start{Owner: m.As, Message: m.Text, Title: m.Title, Mode: mode, Key: key})
+		acc, err = c.Start(ctx, session.Start{Owner: m.As, Message: m.Text, Title: m.Title, Mode: mode, Key: key})
 	} else {
 		acc, err = c.resume(ctx, m, key)
 	}
@@ -58,10 +57,10 @@ func (c *conversations) Send(ctx context.Context, m bdk.Message) (bdk.Sent, erro
 
 func (c *conversations) resume(ctx context.Context, m bdk.Message, key session.RequestKey) (session.Accepted, error) {
 	id := session.SessionOf(m.Token)
-	switch {
-	case id == "":
+	switch id {
+	case "":
 		return session.Accepted{}, bdkerr.New(bdkerr.BadToken, "the Token %.80q is no continuation token", m.Token)
-	case id == c.call.Session.ID:
+	case c.call.Session.ID:
 		return session.Accepted{}, bdkerr.New(bdkerr.InvalidRequest, "a call cannot send to its own session: that would stop its turn")
 	}
 	if _, err := c.Get(ctx, id); err != nil {
@@ -238,9 +237,13 @@ func (m *made) Tag(ctx context.Context, a bdk.Artifact) (string, error) {
 	in := artifact.Tagged{Kind: a.Kind, Key: a.Key, Title: a.Title, Owner: m.call.Session.Owner, SessionID: m.call.Session.ID}
 	var err error
 	if a.Data != nil {
-		if in.Data, err = json.Marshal(a.Data); err != nil {
+		var b bytes.Buffer
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(false) // it would count against the limit
+		if err := encoder.Encode(a.Data); err != nil {
 			return "", fmt.Errorf("encoding the data of an artifact: %w", err)
 		}
+		in.Data = b.Bytes()
 	}
 	if a.Path != "" {
 		in.File = path.Base(a.Path)

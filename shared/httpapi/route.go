@@ -59,7 +59,7 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/session/{id}/approvals", Access: Caller, Group: Sessions, handle: (*exchange).approvals},
 		{Method: "POST", Pattern: "/v1/session/{id}/approvals/{callId}", Access: Caller, Group: Sessions, handle: (*exchange).decide},
 		{Method: "GET", Pattern: "/v1/artifacts", Access: Caller, Group: Sessions, handle: (*exchange).listArtifacts},
-		{Method: "GET", Pattern: "/v1/artifacts/{id}/content", Access: Caller, Group: Sessions, handle: (*exchange).artifactContent},
+		{Method: "GET", Pattern: "/v1/artifacts/{id}/content", Access: Caller, Group: Stream, handle: (*exchange).artifactContent},
 		{Method: "GET", Pattern: "/v1/tools", Access: Caller, Group: Tools, handle: (*exchange).listTools},
 		{Method: "GET", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).showTool},
 		{Method: "POST", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).callTool},
