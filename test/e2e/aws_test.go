@@ -49,6 +49,7 @@ func TestAWS(t *testing.T) {
 	t.Run("DuplicateStart", d.duplicateStart)
 	t.Run("KilledWhileAToolRuns", d.killedWhileAToolRuns)
 	t.Run("KilledAfterAnEffect", d.killedAfterAnEffect)
+	t.Run("KilledInAnApprovedCall", d.killedInAnApprovedCall)
 	t.Run("KilledWhileTheModelStreams", d.killedWhileTheModelStreams)
 	t.Run("ZombieOfAStoppedTurn", d.zombieOfAStoppedTurn)
 	t.Run("Sweeper", d.sweeper)
@@ -196,6 +197,31 @@ func (d deployed) killedAfterAnEffect(t *testing.T) {
 	d.kill(t)
 	log := s.Completed()
 	t.Logf("%d outcomes are unknown", suite.Writes(t, log, s.Notes()))
+	s.Usable()
+}
+
+// killedInAnApprovedCall: a call that was approved runs once, also if its function dies after the effect.
+func (d deployed) killedInAnApprovedCall(t *testing.T) {
+	before := d.noted(t)
+	s := d.Ann(t).Start("promslow")
+	id := s.Waiting(1)[0]
+	if a := s.Decide(id, "approve", ""); a.Status != http.StatusOK {
+		t.Fatalf("approving: %d %s", a.Status, a.Raw)
+	}
+	for range 2000 {
+		if d.noted(t) > before {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.kill(t)
+	results := suite.Results(s.Completed())
+	if len(results) != 1 || !strings.Contains(string(results[0].Output), "outcome unknown") || s.Notes()[id] != 1 {
+		t.Errorf("results: %+v; it ran %d times", results, s.Notes()[id])
+	}
+	if a := s.Decide(id, "approve", ""); a.Status != http.StatusOK || a.Field("repeated") != true {
+		t.Errorf("the same decision again: %d %s", a.Status, a.Raw)
+	}
 	s.Usable()
 }
 
