@@ -87,9 +87,18 @@ func (e *Engine) asked(ctx context.Context, id string, index int64) (event.Appro
 	return event.Decode[event.ApprovalRequested](events[0])
 }
 
+// approvers returns who may decide about calls of a tool. One that the agent does not have any more can do no harm: its calls are for the
+// owner of the session to get rid of.
+func (e *Engine) approvers(toolName string) []string {
+	if who := e.deps.Tools.Approvers(toolName); who != nil {
+		return who
+	}
+	return []string{bdk.SessionOwner}
+}
+
 // mayDecide reports whether a caller may decide about calls of a tool.
 func (e *Engine) mayDecide(row session.Record, toolName, caller string) bool {
-	return slices.ContainsFunc(e.deps.Tools.Approvers(toolName), func(who string) bool {
+	return slices.ContainsFunc(e.approvers(toolName), func(who string) bool {
 		switch who {
 		case bdk.Anybody:
 			return true
@@ -113,7 +122,7 @@ func (e *Engine) Decide(ctx context.Context, d Decision) (Decided, error) {
 	case i < 0 && row.Owner != d.By:
 		return Decided{}, errForeign()
 	case i >= 0 && !e.mayDecide(row, row.Turn.Approvals[i].ToolName, d.By):
-		who := e.deps.Tools.Approvers(row.Turn.Approvals[i].ToolName)
+		who := e.approvers(row.Turn.Approvals[i].ToolName)
 		return Decided{}, bdkerr.New(bdkerr.Forbidden, "%s may not decide about calls of %s: that is for %v", d.By, row.Turn.Approvals[i].ToolName, who)
 	}
 	in := session.Decision{SessionID: d.SessionID, CallID: d.CallID, Decision: event.Deny, By: d.By, Note: d.Note}
@@ -207,7 +216,11 @@ func (l *lane) askFor(ctx context.Context, calls []event.ActionCall) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.took(l.w.Ask(ctx, asked...))
+	var open []string
+	for _, c := range l.openCalls() {
+		open = append(open, c.CallID)
+	}
+	return l.took(l.w.Ask(ctx, open, asked...))
 }
 
 // Parked returns the ids of the calls that a parked turn waits for, none if it is not parked, because somebody has decided or it is over.

@@ -490,3 +490,61 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d writes ran; want %d", len(c.runs), 16*34)
 	}
 }
+
+// The calls that wait are in the session's row, which has no room for any number: those beyond are refused, and once some are done
+// there is room again.
+func TestTooManyApprovals(t *testing.T) {
+	t.Parallel()
+	s, c := newStorage(), &counted{}
+	var many []model.Delta
+	for i := range 70 {
+		many = append(many, call(i, "add", `{"a":1,"b":1}`))
+	}
+	f := &fake{answers: [][]model.Delta{append(many, finish(model.FinishToolCalls)), append(slices.Clone(many[:60]), finish(model.FinishToolCalls)), hello}}
+	e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{c.gated("add", bdk.ToolSpec{})}})
+	ref, _ := start(t, e, "go")
+	for _, want := range []int{64, 60} {
+		await(t, e, ref)
+		ids := waiting(t, e, ref.SessionID)
+		if len(ids) != want {
+			t.Fatalf("%d calls wait; want %d", len(ids), want)
+		}
+		for _, id := range ids {
+			decide(t, e, ref, id, true, "")
+		}
+		if want == 60 {
+			step(t, e, ref)
+		}
+	}
+	if len(c.runs) != 124 {
+		t.Errorf("%d calls ran; want 124", len(c.runs))
+	}
+	refused := 0
+	for _, r := range f.requests[1].Messages[2].Results {
+		if r.IsError && strings.Contains(r.Output, "at most 64 at once") {
+			refused++
+		}
+	}
+	if refused != 6 {
+		t.Errorf("%d calls were refused; want 6", refused)
+	}
+}
+
+// The tool of a call that waits may be gone, or take other input, when it is decided about: the model reads that, and the turn goes on.
+func TestToolIsChangedWhileItsCallWaits(t *testing.T) {
+	t.Parallel()
+	other := bdk.NamedTool{Name: "add", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"}, func(context.Context, *bdk.Call, pathInput) (string, error) { panic("it ran") })}
+	for want, tools := range map[string][]bdk.NamedTool{"there is no tool": nil, "was refused": {other}} {
+		s, c := newStorage(), &counted{}
+		f := &fake{answers: [][]model.Delta{{call(0, "add", `{"a":1,"b":1}`), finish(model.FinishToolCalls)}, hello}}
+		e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{c.gated("add", bdk.ToolSpec{Approvers: []string{"bearer:ops"}})}})
+		ref, _ := start(t, e, "go")
+		await(t, e, ref)
+		e = newEngine(t, config{storage: s, models: f.named(), tools: tools})
+		decide(t, e, ref, waiting(t, e, ref.SessionID)[0], true, "")
+		step(t, e, ref)
+		if got := f.requests[1].Messages[2].Results[0]; !got.IsError || !strings.Contains(got.Output, want) {
+			t.Errorf("the model reads %+v; want %q", got, want)
+		}
+	}
+}

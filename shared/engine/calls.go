@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
+
+// maxApprovals bounds the calls of a turn that wait for approval: they are in the session's row, whose size is bounded.
+const maxApprovals = 64
 
 // callTools runs calls at the same time, as many as ParallelTools allows, and records each result as it comes. How many
 // calls a step has is bounded by what the model can write in one answer, and by nothing else. A result that cannot be
@@ -31,12 +35,16 @@ func (l *lane) callTools(ctx context.Context, calls []event.ActionCall) (turn.Ou
 	g.SetLimit(l.project.Agent.Limits.ParallelTools)
 	var ask []event.ActionCall
 	var worst outcome
+	room := l.room()
 	for _, c := range calls {
 		state := l.gate(c)
 		switch {
-		case state.ask:
+		case state.ask && len(ask) < room:
 			ask = append(ask, c)
 			continue
+		case state.ask:
+			out := tool.Failed(fmt.Errorf("too many calls wait for approval, this one was not executed: ask again for at most %d at once", maxApprovals))
+			state = gate{result: &out}
 		case state.wait:
 			worst.add(turn.Await)
 			continue
@@ -60,6 +68,20 @@ func (l *lane) callTools(ctx context.Context, calls []event.ActionCall) (turn.Ou
 		}
 	}
 	return worst.out, nil
+}
+
+// room returns how many calls may be asked for: those that are open have their places.
+func (l *lane) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := maxApprovals
+	open := l.openCalls()
+	for _, a := range l.w.Row().Turn.Approvals {
+		if slices.ContainsFunc(open, func(c event.ActionCall) bool { return c.CallID == a.CallID }) {
+			room--
+		}
+	}
+	return room
 }
 
 // outcome is that of several calls: one that has to be made again outweighs one that waits, and that one those that are done.

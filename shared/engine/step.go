@@ -132,6 +132,15 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 	return turn.Done, nil
 }
 
+// openCalls returns the calls of all threads that have no result.
+func (r *run) openCalls() []event.ActionCall {
+	open := r.t.open()
+	for _, k := range r.t.Turn.Tasks {
+		open = append(open, k.open()...)
+	}
+	return open
+}
+
 // left returns how much of the time of the turn is left. While it waits for people its time stands still.
 func (r *run) left() time.Duration {
 	p := r.t.Turn
@@ -144,10 +153,7 @@ func (r *run) left() time.Duration {
 
 // waits reports whether nobody has decided yet about the calls that are open, nor has their time passed.
 func (r *run) waits() bool {
-	open := r.t.open()
-	for _, k := range r.t.Turn.Tasks {
-		open = append(open, k.open()...)
-	}
+	open := r.openCalls()
 	now := r.deps.Clock.Now()
 	for _, a := range r.w.Row().Turn.Approvals {
 		over := a.Decision != "" || !now.Before(a.ExpiresAt)

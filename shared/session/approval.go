@@ -152,8 +152,9 @@ func (t Turn) cancelled() []event.Event {
 	return events
 }
 
-// Ask records that calls wait for approval, in the log and in the session's row.
-func (w *Writer) Ask(ctx context.Context, asked ...event.ApprovalRequested) ([]event.Event, error) {
+// Ask records that calls wait for approval, in the log and in the session's row. Of the approvals in the row those of open calls
+// stay, others are in the log.
+func (w *Writer) Ask(ctx context.Context, open []string, asked ...event.ApprovalRequested) ([]event.Event, error) {
 	events := make([]event.Event, len(asked))
 	for i, a := range asked {
 		events[i] = event.New(w.turnID, a)
@@ -161,7 +162,7 @@ func (w *Writer) Ask(ctx context.Context, asked ...event.ApprovalRequested) ([]e
 	return w.amend(ctx, func(at int64) Batch {
 		b := w.store.batch(w.row.ID, at, events...)
 		row := w.row
-		row.Turn.Approvals = slices.Clone(row.Turn.Approvals)
+		row.Turn.Approvals = slices.DeleteFunc(slices.Clone(row.Turn.Approvals), func(a Approval) bool { return !slices.Contains(open, a.CallID) })
 		for i, a := range asked {
 			row.Turn.Approvals = append(row.Turn.Approvals, Approval{CallID: a.CallID, ToolName: a.ToolName, Index: at + int64(i), ExpiresAt: a.ExpiresAt})
 		}

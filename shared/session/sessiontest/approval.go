@@ -23,6 +23,7 @@ func approvalCases() []testCase {
 		{"a call that nobody decides about in time is expired", expires},
 		{"what ends a turn cancels its approvals", cancels},
 		{"decisions outlive their turn", outlive},
+		{"decisions about calls that are done leave the row", leaves},
 		{"a claimed turn keeps its approvals", claimKeeps},
 		{"what is recorded beside turns is no part of them", records},
 		{"a token names its session", tokens},
@@ -36,7 +37,11 @@ func (b *bench) ask(w *session.Writer, ids ...string) {
 	for _, id := range ids {
 		asked = append(asked, event.ApprovalRequested{CallID: id, ToolName: "t", Args: []byte(`{}`), ExpiresAt: b.clock.Now().Add(time.Hour)})
 	}
-	events, err := w.Ask(b.Context(), asked...)
+	var open []string
+	for _, a := range w.Row().Turn.Approvals {
+		open = append(open, a.CallID)
+	}
+	events, err := w.Ask(b.Context(), open, asked...)
 	b.must(err)
 	b.diff("events", len(ids), len(events))
 }
@@ -288,6 +293,29 @@ func outlive(b *bench) {
 	b.wantCode(err, bdkerr.Decided)
 	_, err = b.store.Decide(b.Context(), decision(acc, "x", event.Deny))
 	b.wantCode(err, bdkerr.NotFound)
+}
+
+func leaves(b *bench) {
+	acc := b.start()
+	w := b.open(b.store, acc)
+	b.ask(w, "a", "b")
+	for _, call := range []string{"a", "b"} {
+		_, err := b.store.Decide(b.Context(), decision(acc, call, event.Approve))
+		b.must(err)
+	}
+	asked := event.ApprovalRequested{CallID: "c", ToolName: "t", ExpiresAt: b.clock.Now().Add(time.Hour)}
+	_, err := w.Ask(b.Context(), []string{"b"}, asked)
+	b.must(err)
+	var ids []string
+	for _, a := range b.turn(acc.SessionID).Approvals {
+		ids = append(ids, a.CallID+" "+a.Decision)
+	}
+	b.diff("in the row", []string{"b approve", "c "}, ids)
+	got, err := b.store.Decide(b.Context(), decision(acc, "a", event.Approve))
+	b.must(err)
+	b.diff("again", true, got.Again)
+	_, err = b.store.Decide(b.Context(), decision(acc, "a", event.Deny))
+	b.wantCode(err, bdkerr.Decided)
 }
 
 func claimKeeps(b *bench) {

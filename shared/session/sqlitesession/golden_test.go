@@ -96,7 +96,7 @@ func writeGolden(t *testing.T, path string) {
 	running := goldenStart(t, s, session.Start{DryRun: true, AsOf: goldenTime.Add(-time.Hour), Purpose: "eval", Channel: "review"})
 	w = goldenOpen(t, s, running)
 	fatal(t, second(w.Append(ctx, event.TurnStarted{Model: "m"})))
-	fatal(t, second(w.Ask(ctx, event.ApprovalRequested{CallID: "call_1", ToolName: "t", ExpiresAt: goldenTime.Add(time.Hour)})))
+	fatal(t, second(w.Ask(ctx, nil, event.ApprovalRequested{CallID: "call_1", ToolName: "t", ExpiresAt: goldenTime.Add(time.Hour)})))
 	if parked, err := w.Park(ctx); err != nil || !parked {
 		t.Fatalf("parked: %t, %v", parked, err)
 	}

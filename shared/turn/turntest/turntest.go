@@ -166,7 +166,7 @@ func Park(ctx context.Context, s *session.Store, ref turn.Ref) error {
 	}
 	if err == nil {
 		until := time.Now().Add(time.Hour)
-		_, err = w.Ask(ctx, event.ApprovalRequested{CallID: "first", ExpiresAt: until}, event.ApprovalRequested{CallID: "second", ExpiresAt: until})
+		_, err = w.Ask(ctx, nil, event.ApprovalRequested{CallID: "first", ExpiresAt: until}, event.ApprovalRequested{CallID: "second", ExpiresAt: until})
 	}
 	if err == nil {
 		_, err = w.Park(ctx)
