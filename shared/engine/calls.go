@@ -121,7 +121,7 @@ func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Ou
 	defer l.mu.Unlock()
 	files, err := l.files.commit(ctx)
 	if err != nil {
-		out = tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w", err))
+		out = tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w. It said:\n%s", err, tool.Readable(out.Output)))
 	}
 	if out.IsError {
 		l.log.WarnContext(ctx, "tool call failed", slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
