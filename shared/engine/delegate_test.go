@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -157,5 +158,63 @@ func TestDelegationThatFails(t *testing.T) {
 				t.Errorf("the turn did not end well: %v", types(events(t, s.sessions, ref.SessionID)))
 			}
 		})
+	}
+}
+
+// A subagent's conversation is compacted by itself, and so is a main one that goes on after it.
+func TestDelegationIsCompacted(t *testing.T) {
+	t.Parallel()
+	s := newStorage()
+	fetching := []model.Delta{call(0, "fetch", `{"a":1,"b":1}`), finish(model.FinishToolCalls)}
+	summary := []model.Delta{{Text: "much was said"}, finish(model.FinishStop)}
+	f := &fake{answers: [][]model.Delta{{call(0, "task", `{"name":"helper","prompt":"fetch it all"}`), finish(model.FinishToolCalls)}, hello}}
+	sub := &byRequest{func(n int, req *model.Request) []model.Delta {
+		switch {
+		case strings.HasPrefix(req.Messages[0].Text, "Summarize"):
+			return summary
+		case n < 6:
+			return fetching
+		}
+		return hello
+	}, 0}
+	e := newEngine(t, config{
+		storage: s, models: f.named(), tools: []bdk.NamedTool{fetch(12_000), taskTool}, agent: bdk.Agent{ContextTokens: 6000, MaxOutputTokens: 100},
+		subagents: []bdk.Subagent{{Name: "helper"}}, lanes: map[string][]engine.NamedModel{"helper": {{ID: "anthropic:sub", Model: sub}}},
+	})
+	ref, _ := start(t, e, "go")
+	step(t, e, ref)
+	log := events(t, s.sessions, ref.SessionID)
+	compacted := find[event.ContextCompacted](t, log)
+	if len(compacted) == 0 {
+		t.Fatalf("nothing was compacted: %v", types(log))
+	}
+	for _, c := range compacted {
+		if c.ParentCallID == "" {
+			t.Errorf("the agent's own conversation was compacted: %+v", c)
+		}
+	}
+	if got := f.requests[1].Messages[2].Results[0]; got.Output != "hello" || got.IsError {
+		t.Errorf("the agent reads %+v", got)
+	}
+	checkPairs(t, f.requests)
+}
+
+// byRequest is a model that answers by what it is asked, for one caller at a time.
+type byRequest struct {
+	answer func(n int, req *model.Request) []model.Delta
+	n      int // requests that were no summaries
+}
+
+func (m *byRequest) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	answer := m.answer(m.n, req)
+	if !strings.HasPrefix(req.Messages[0].Text, "Summarize") {
+		m.n++
+	}
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range answer {
+			if !yield(d, nil) {
+				return
+			}
+		}
 	}
 }
