@@ -117,20 +117,24 @@ func (e *Engine) Decide(ctx context.Context, d Decision) (Decided, error) {
 	if err != nil {
 		return Decided{}, err
 	}
-	i := slices.IndexFunc(row.Turn.Approvals, func(a session.Approval) bool { return a.CallID == d.CallID })
-	switch {
-	case i < 0 && row.Owner != d.By:
-		return Decided{}, errForeign()
-	case i >= 0 && !e.mayDecide(row, row.Turn.Approvals[i].ToolName, d.By):
-		who := e.approvers(row.Turn.Approvals[i].ToolName)
-		return Decided{}, bdkerr.New(bdkerr.Forbidden, "%s may not decide about calls of %s: that is for %v", d.By, row.Turn.Approvals[i].ToolName, who)
-	}
 	in := session.Decision{SessionID: d.SessionID, CallID: d.CallID, Decision: event.Deny, By: d.By, Note: d.Note}
 	if d.Approve {
 		in.Decision = event.Approve
 	}
+	in.May = func(a session.Approval) error {
+		switch {
+		case a.ToolName == "" && d.By != row.Owner && d.By != a.By:
+			return errForeign()
+		case a.ToolName != "" && !e.mayDecide(row, a.ToolName, d.By):
+			return bdkerr.New(bdkerr.Forbidden, "%s may not decide about calls of %s: that is for %v", d.By, a.ToolName, e.approvers(a.ToolName))
+		}
+		return nil
+	}
 	done, err := e.deps.Sessions.Decide(ctx, in)
-	if err != nil {
+	switch {
+	case bdkerr.CodeOf(err) == bdkerr.NotFound && d.By != row.Owner:
+		return Decided{}, errForeign() // whether there was such a call is not theirs to know
+	case err != nil:
 		return Decided{}, err
 	}
 	if done.TurnID != "" {

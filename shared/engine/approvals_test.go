@@ -548,3 +548,53 @@ func TestToolIsChangedWhileItsCallWaits(t *testing.T) {
 		}
 	}
 }
+
+// Who may not decide cannot do so by being early either: between the request of a call and the question about it.
+func TestDecidingBeforeItIsAsked(t *testing.T) {
+	t.Parallel()
+	s, c := newStorage(), &counted{}
+	tools := []bdk.NamedTool{c.gated("add", bdk.ToolSpec{Approvers: []string{"bearer:ops"}})}
+	e := newEngine(t, config{storage: s, tools: tools, script: "rules: [{when: {step: 1}, calls: [{tool: add, args: {a: 1, b: 2}}]}, {text: ok}]"})
+	ref, _ := start(t, e, "go")
+	// what the early ones see first is the session before the question
+	old, err := s.sessions.Get(t.Context(), ref.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, e, ref)
+	id := waiting(t, e, ref.SessionID)[0]
+	for _, who := range []string{"local", "bearer:eve"} {
+		late := &belated{Driver: s.sessions, row: &old}
+		if _, err := newEngine(t, config{storage: storage{sessions: late, claims: s.claims}, tools: tools, script: "rules: [{text: ok}]"}).Decide(t.Context(), engine.Decision{SessionID: ref.SessionID, CallID: id, By: who, Approve: true}); bdkerr.CodeOf(err) != bdkerr.Forbidden {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	for range 2 { // the second time the turn is over
+		got, err := e.Decide(t.Context(), engine.Decision{SessionID: ref.SessionID, CallID: id, By: "bearer:ops", Approve: true})
+		if err != nil || got.Decision != event.Approve {
+			t.Errorf("ops: %+v, %v", got, err)
+		}
+		step(t, e, ref)
+	}
+	if _, err := e.Decide(t.Context(), engine.Decision{SessionID: ref.SessionID, CallID: id, By: "bearer:eve", Approve: true}); bdkerr.CodeOf(err) != bdkerr.Forbidden {
+		t.Errorf("eve, afterwards: %v", err)
+	}
+	if len(c.runs) != 1 {
+		t.Errorf("it ran %d times", len(c.runs))
+	}
+}
+
+// belated is a driver whose first answer is an old row.
+type belated struct {
+	session.Driver
+
+	row *session.Record
+}
+
+func (d *belated) Get(ctx context.Context, id string) (session.Record, error) {
+	if old := d.row; old != nil {
+		d.row = nil
+		return *old, nil
+	}
+	return d.Driver.Get(ctx, id)
+}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,6 +40,10 @@ type Decision struct {
 	Decision          string // event.Approve or event.Deny
 	By                string // the principal
 	Note              string // for the model; "" for none
+
+	// May returns why By may not decide about an approval, nil if it may. It is asked about the approval that the decision would be
+	// recorded for; of one of a turn that is over, or of a call that is done, ToolName is not known. Nil: everybody may.
+	May func(Approval) error
 }
 
 // Decided is what a call's approval came to.
@@ -61,12 +64,15 @@ func (s *Store) Decide(ctx context.Context, in Decision) (Decided, error) {
 		i := slices.IndexFunc(row.Turn.Approvals, func(a Approval) bool { return a.CallID == in.CallID })
 		if i < 0 {
 			past, err := s.pastApproval(ctx, row.ID, in.CallID)
+			if err == nil {
+				err = in.check(past, s.now())
+			}
 			out = Decided{Approval: past, Again: true}
-			return nil, errors.Join(err, mayDecide(past, in, s.now()))
+			return nil, err
 		}
 		a := row.Turn.Approvals[i]
 		out = Decided{Approval: a, TurnID: row.Turn.ID, Again: true, Waited: []string{a.CallID}}
-		if err := mayDecide(a, in, s.now()); err != nil || a.Decision != "" {
+		if err := in.check(a, s.now()); err != nil || a.Decision != "" {
 			return nil, err
 		}
 		a.Decision, a.By, a.Note = in.Decision, in.By, in.Note
@@ -97,10 +103,15 @@ func (a Approval) resolved() event.ApprovalResolved {
 	return event.ApprovalResolved{CallID: a.CallID, Decision: a.Decision, By: a.By, Note: a.Note}
 }
 
-// mayDecide returns why a decision comes too late, nil if it does not or is the one that was made.
-func mayDecide(a Approval, in Decision, now time.Time) error {
+// check returns why a decision may not be made, or comes too late; nil if neither is so or it is the one that was made.
+func (in Decision) check(a Approval, now time.Time) error {
+	if in.May != nil {
+		if err := in.May(a); err != nil {
+			return err
+		}
+	}
 	switch {
-	case a.CallID == "" || a.Decision == in.Decision:
+	case a.Decision == in.Decision:
 		return nil
 	case a.Decision == event.Expired || a.Decision == "" && !now.Before(a.ExpiresAt):
 		return bdkerr.New(bdkerr.Decided, "nobody decided about call %q in time, it was not executed", in.CallID)

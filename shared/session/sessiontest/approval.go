@@ -18,6 +18,7 @@ func approvalCases() []testCase {
 		{"a decision wakes a parked turn for its own holder", wakes},
 		{"a decision does not end its turn's writer", decidesBeside},
 		{"a turn whose call was decided is not parked", parksLate},
+		{"who may decide is asked about what would be decided", may},
 		{"of fifty that decide one does, and a parked turn is woken once", fiftyDecide},
 		{"of fifty that disagree one wins", fiftyDisagree},
 		{"a call that nobody decides about in time is expired", expires},
@@ -174,6 +175,28 @@ func parksLate(b *bench) {
 	b.wantErr(err, session.ErrFenced)
 	_, err = w.Park(b.Context())
 	b.wantErr(err, session.ErrFenced)
+}
+
+func may(b *bench) {
+	acc := b.park(b.store, "a")
+	refusal := bdkerr.New(bdkerr.Forbidden, "no")
+	var asked []string
+	in := decision(acc, "a", event.Approve)
+	in.May = func(a session.Approval) error {
+		asked = append(asked, a.CallID+" "+a.ToolName+" "+a.By)
+		return refusal
+	}
+	_, err := b.store.Decide(b.Context(), in)
+	b.wantCode(err, bdkerr.Forbidden)
+	b.diff("parked", true, b.turn(acc.SessionID).Parked)
+	_, err = b.store.Decide(b.Context(), decision(acc, "a", event.Approve))
+	b.must(err)
+	_, err = b.store.Decide(b.Context(), in)
+	b.wantCode(err, bdkerr.Forbidden)
+	b.finish(acc)
+	_, err = b.store.Decide(b.Context(), in)
+	b.wantCode(err, bdkerr.Forbidden)
+	b.diff("asked about", []string{"a t ", "a t " + bob, "a  " + bob}, asked)
 }
 
 func fiftyDecide(b *bench) {
