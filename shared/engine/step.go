@@ -125,6 +125,7 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 		}
 		if out == turn.Await && r.waits() {
 			if parked, err := r.w.Park(ctx); parked || err != nil {
+				r.tellWaits(ctx)
 				return out, err
 			}
 		}
@@ -149,6 +150,13 @@ func (r *run) left() time.Duration {
 		spent = p.LastAt.Sub(p.StartedAt) - p.Waited
 	}
 	return r.project.Agent.Limits.TurnTime - spent
+}
+
+// tellWaits logs which calls wait for approval.
+func (r *run) tellWaits(ctx context.Context) {
+	for _, a := range r.w.Row().Turn.Pending() {
+		r.log.InfoContext(ctx, "call waits for approval", slog.String("call_id", a.CallID), slog.String("tool", a.ToolName), slog.Time("until", a.ExpiresAt))
+	}
 }
 
 // waits reports whether nobody has decided yet about the calls that are open, nor has their time passed.
