@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -119,9 +120,12 @@ func (l *lane) settle(ctx context.Context, c event.ActionCall, state gate) (turn
 func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Outcome, rejected bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	files, err := l.files.commit(ctx)
+	files, leftOut, err := l.files.commit(ctx)
 	if err != nil {
 		out = tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w. It said:\n%s", err, tool.Readable(out.Output)))
+	}
+	if len(leftOut) > 0 {
+		out.Output = withNotes(out.Output, leftOut)
 	}
 	if out.IsError {
 		l.log.WarnContext(ctx, "tool call failed", slog.String("call_id", c.CallID), slog.String("tool", c.ToolName))
@@ -136,6 +140,21 @@ func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Ou
 	})
 	events, err := l.w.Append(ctx, data...)
 	return l.took(events, err)
+}
+
+// withNotes returns a text that also tells what is not among the files; any other result as it is.
+func withNotes(output json.RawMessage, notes []string) json.RawMessage {
+	const most = 10
+	var text string
+	if json.Unmarshal(output, &text) != nil {
+		return output
+	}
+	if more := len(notes) - most; more > 0 {
+		notes = append(notes[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	text += "\n\n[not kept among the session's files:\n" + strings.Join(notes, "\n") + "]"
+	raw, _ := json.Marshal(text) //nolint:errchkjson // a string always encodes
+	return raw
 }
 
 // loadedSkill returns the name of the skill that a call has loaded.

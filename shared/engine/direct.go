@@ -216,7 +216,7 @@ func (d *direct) run(ctx context.Context) (ToolOutcome, error) {
 func (d *direct) settle(ctx context.Context, out tool.Outcome) error {
 	result := event.ActionResult{CallID: d.id, ToolName: d.Name, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed}
 	if d.bound && !d.scratch {
-		list, err := d.files.commit(ctx)
+		list, _, err := d.files.commit(ctx)
 		if err == nil && list != "" {
 			result.Workspace = list
 			err = d.record(ctx, true, result)

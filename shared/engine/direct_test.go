@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -322,5 +324,30 @@ func TestCallThatATurnOvertakes(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"slow", "look"}, results); d != "" {
 		t.Error(d)
+	}
+}
+
+// What a command leaves that cannot be kept is told once.
+func TestWhatIsNotKeptIsTold(t *testing.T) {
+	t.Parallel()
+	s := filesStorage()
+	link := bdk.NamedTool{Name: "link", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"}, func(ctx context.Context, call *bdk.Call, in pathInput) (string, error) {
+		dir, err := call.Workspace.Dir(ctx)
+		if err == nil {
+			err = os.Symlink("/", filepath.Join(dir, in.Path))
+		}
+		return "linked", err
+	})}
+	f := &fake{answers: [][]model.Delta{
+		{call(0, "link", `{"path":"a"}`), finish(model.FinishToolCalls)}, {call(0, "link", `{"path":"b"}`), finish(model.FinishToolCalls)}, hello,
+	}}
+	e := newEngine(t, config{storage: s, models: f.named(), tools: []bdk.NamedTool{link}})
+	ref, _ := start(t, e, "go")
+	step(t, e, ref)
+	for i, want := range []string{`"a": it is a symbolic link`, `"b": it is a symbolic link`} {
+		got := f.requests[i+1].Messages[2+2*i].Results[0].Output
+		if !strings.HasPrefix(got, "linked\n\n[not kept") || !strings.Contains(got, want) || strings.Count(got, "symbolic link") != 1 {
+			t.Errorf("result %d: %q; want %s alone", i, got, want)
+		}
 	}
 }

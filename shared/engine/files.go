@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
@@ -18,8 +19,9 @@ import (
 type files struct {
 	open func(context.Context) (*workspace.Workspace, error)
 
-	mu sync.Mutex
-	ws *workspace.Workspace
+	mu   sync.Mutex
+	ws   *workspace.Workspace
+	told []string // what was left out of them, as far as it was told
 }
 
 var _ bdk.Workspace = (*files)(nil)
@@ -114,19 +116,28 @@ func (f *files) Remove(ctx context.Context, name string) error {
 	return ws.Remove(ctx, name)
 }
 
-// commit keeps what was changed and returns the list of the files, "" if nothing was.
-func (f *files) commit(ctx context.Context) (string, error) {
+// commit keeps what was changed and returns the list of the files, "" if nothing was, and what was left out since the last time.
+func (f *files) commit(ctx context.Context) (list string, leftOut []string, err error) {
 	f.mu.Lock()
 	ws := f.ws
 	f.mu.Unlock()
 	if ws == nil {
-		return "", nil
+		return "", nil, nil
 	}
 	list, changed, err := ws.Commit(ctx)
 	if err != nil || !changed {
-		return "", err
+		list = ""
 	}
-	return list, nil
+	return list, f.untold(ws.Notes()), err
+}
+
+// untold returns the notes that were not told before.
+func (f *files) untold(notes []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh := slices.DeleteFunc(slices.Clone(notes), func(note string) bool { return slices.Contains(f.told, note) })
+	f.told = notes
+	return fresh
 }
 
 func (f *files) close(ctx context.Context, log *slog.Logger) {

@@ -124,8 +124,11 @@ func (r *run) loop(ctx context.Context) (turn.Outcome, error) {
 			return out, err
 		}
 		if out == turn.Await && r.waits() {
-			if parked, err := r.w.Park(ctx); parked || err != nil {
+			parked, err := r.w.Park(ctx)
+			if parked {
 				r.tellWaits(ctx)
+			}
+			if parked || err != nil {
 				return out, err
 			}
 		}
