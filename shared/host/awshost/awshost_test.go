@@ -63,6 +63,51 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestRequestsOfAnApproval fixes what it costs that a turn waits for a person, besides the turn itself.
+func TestRequestsOfAnApproval(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	run, park, decide := &wire{cloud: c}, &wire{cloud: c}, &wire{cloud: c}
+	worker := c.function(run)
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, worker, in)
+	}
+	parker, parked := c.function(park), make(chan error, 1)
+	c.await = func(ctx context.Context, in sfnturn.AwaitInput) error {
+		err := parker.Await(ctx, in)
+		parked <- err
+		return err
+	}
+	reader, ann := c.client(&wire{cloud: c}), c.client(decide)
+	id, _ := reader.start("gated")
+	if err := <-parked; err != nil {
+		t.Fatal(err)
+	}
+	callID := reader.waiting(id)
+	if d := cmp.Diff(map[string]int{"GetItem": 2, "PutItem": 1, "Query": 2, "TransactWriteItems": 2, "UpdateItem": 1}, run.counts()); d != "" {
+		t.Errorf("until it waits:\n%s", d)
+	}
+	if d := cmp.Diff(map[string]int{"GetItem": 1, "PutItem": 1}, park.counts()); d != "" {
+		t.Errorf("parking it:\n%s", d)
+	}
+	run.reset()
+	decide.reset()
+	if code, answer := ann.do("POST", "/v1/session/"+id+"/approvals/"+callID, `{"decision":"approve"}`); code != http.StatusOK {
+		t.Fatalf("got %d %v", code, answer)
+	}
+	if d := cmp.Diff(map[string]int{"GetItem": 4, "Query": 1, "TransactWriteItems": 1, "SendTaskSuccess": 1}, decide.counts()); d != "" {
+		t.Errorf("deciding:\n%s", d)
+	}
+	events := reader.ended(id, 1)
+	if d := cmp.Diff(map[string]int{"GetItem": 1, "PutItem": 3, "Query": 2, "TransactWriteItems": 1}, run.counts()); d != "" {
+		t.Errorf("going on:\n%s", d)
+	}
+	x, err := c.machine.Wait(t.Context(), turnOf(events))
+	if d := cmp.Diff([]string{"Step", "Route", "Await", "Park", "Step", "Route", "Done"}, x.Transitions); err != nil || d != "" {
+		t.Errorf("its states: %v\n%s", err, d)
+	}
+}
+
 // turnOf returns the turn of the newest message.
 func turnOf(events []map[string]any) string {
 	var id string
@@ -79,41 +124,52 @@ func turnOf(events []map[string]any) string {
 func TestDiesAtEveryRequest(t *testing.T) {
 	t.Parallel()
 	dynamo := dynamotest.Start(t)
-	for n := 1; n <= 16; n++ {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d/%t", n, after), func(t *testing.T) {
-				t.Parallel()
-				diesAt(t, newCloud(t, dynamo), n, after)
-			})
+	for _, message := range []string{"three tools", "gated"} {
+		for n := 1; n <= 16; n++ {
+			for _, after := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/%t", message, n, after), func(t *testing.T) {
+					t.Parallel()
+					diesAt(t, newCloud(t, dynamo), message, n, after)
+				})
+			}
 		}
 	}
 }
 
-func diesAt(t *testing.T, c *cloud, at int, after bool) {
+func diesAt(t *testing.T, c *cloud, message string, at int, after bool) {
 	t.Helper()
-	processes := 0
+	ann := c.client(&wire{cloud: c})
+	parker := c.function(&wire{cloud: c})
+	c.await = func(ctx context.Context, in sfnturn.AwaitInput) error {
+		err := parker.Await(ctx, in)
+		if code, answer := ann.do("POST", "/v1/session/"+in.SessionID+"/approvals/"+in.CallID, `{"decision":"approve"}`); code != http.StatusOK {
+			t.Errorf("approving: %d %v", code, answer)
+		}
+		return err
+	}
+	var die context.CancelFunc // of the step that runs
+	dead := false
+	dying := c.function(&wire{cloud: c, around: func(n int, sent bool) bool {
+		if n > at || n == at && sent == after {
+			dead = true
+			die()
+			return false
+		}
+		return true
+	}})
 	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
-		processes++
-		if processes > 1 {
+		if dead {
 			return step(ctx, c.function(&wire{cloud: c}), in)
 		}
-		ctx, die := context.WithCancel(ctx)
+		ctx, die = context.WithCancel(ctx)
 		defer die()
-		dying := &wire{cloud: c, around: func(n int, sent bool) bool {
-			if n > at || n == at && sent == after {
-				die()
-				return false
-			}
-			return true
-		}}
-		out, err := step(ctx, c.function(dying), in)
-		if ctx.Err() != nil {
+		out, err := step(ctx, dying, in)
+		if dead {
 			return out, &sfntest.Fault{Name: "Runtime.ExitError", Cause: "signal: killed"}
 		}
 		return out, err
 	}
-	ann := c.client(&wire{cloud: c})
-	id, token := ann.start("three tools")
+	id, token := ann.start(message)
 	events := ann.ended(id, 1)
 	ends := 0
 	for i, e := range events {

@@ -40,6 +40,8 @@ rules:
     text: "added"
   - when: {message: "^three"}
     calls: [{tool: add, args: {a: 1}}, {tool: add, args: {a: 2}}, {tool: note}]
+  - when: {message: "^gated"}
+    calls: [{tool: sign}]
   - when: {message: "^one"}
     calls: [{tool: add, args: {a: 1}}]
   - when: {message: "^note"}
@@ -63,8 +65,11 @@ type cloud struct {
 	// step is the function that the state machine calls; by default one process that serves all calls
 	step func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error)
 
+	// await is the function that the state machine parks calls with; by default another process
+	await func(ctx context.Context, in sfnturn.AwaitInput) error
+
 	mu    sync.Mutex
-	notes map[string]int // runs of the tool note, by call id
+	notes map[string]int // runs of the tools note and sign, by call id
 }
 
 func newCloud(t *testing.T, dynamo *dynamotest.Emulator) *cloud {
@@ -79,8 +84,8 @@ func newCloud(t *testing.T, dynamo *dynamotest.Emulator) *cloud {
 	definition := strings.NewReplacer("${StepFunctionArn}", "step", "${AwaitFunctionArn}", "await").Replace(sfnturn.Definition)
 	machine, err := sfntest.New(definition, map[string]sfntest.Function{
 		"step": sfntest.Handle(func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) { return c.step(ctx, in) }),
-		"await": sfntest.Handle(func(context.Context, sfnturn.AwaitInput) (struct{}, error) {
-			return struct{}{}, fmt.Errorf("nothing awaits here")
+		"await": sfntest.Handle(func(ctx context.Context, in sfnturn.AwaitInput) (struct{}, error) {
+			return struct{}{}, c.await(ctx, in)
 		}),
 	}, sfntest.Options{})
 	if err != nil {
@@ -89,6 +94,7 @@ func newCloud(t *testing.T, dynamo *dynamotest.Emulator) *cloud {
 	t.Cleanup(machine.Close)
 	c.machine = machine
 	worker := c.function(&wire{cloud: c})
+	c.await = c.function(&wire{cloud: c}).Await
 	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
 		return step(ctx, worker, in)
 	}
@@ -101,7 +107,14 @@ func step(ctx context.Context, h *awshost.Host, in sfnturn.StepInput) (sfnturn.S
 		return sfnturn.StepOutput{Outcome: turn.Done}, h.Fail(ctx, in.Ref, in.Error.Message())
 	}
 	out, err := h.Step(ctx, in.Ref)
-	return sfnturn.StepOutput{Outcome: out}, err
+	if err != nil || out != turn.Await {
+		return sfnturn.StepOutput{Outcome: out}, err
+	}
+	calls, err := h.Parked(ctx, in.Ref)
+	if len(calls) == 0 {
+		out = turn.Continue
+	}
+	return sfnturn.StepOutput{Outcome: out, Calls: calls}, err
 }
 
 // function returns the host of a function whose requests go over w.
@@ -149,7 +162,11 @@ func (c *cloud) project() bdk.Project {
 		c.notes[call.ID]++
 		return "noted", nil
 	})
-	return bdk.Project{Slug: "workshop", Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}}}
+	sign := bdk.DefineTool(bdk.ToolSpec{Description: "Sign.", NeedsApproval: bdk.Always}, func(ctx context.Context, call *bdk.Call, _ struct{}) (string, error) {
+		_, err := note.Run(ctx, call, []byte(`{}`))
+		return "signed", err
+	})
+	return bdk.Project{Slug: "workshop", Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}, {Name: "sign", Tool: sign}}}
 }
 
 // wire takes the requests of one process to the services and counts those to each of their operations.
@@ -273,19 +290,40 @@ func (c *client) start(message string) (id, token string) {
 	return id, token
 }
 
+// events returns the log of a session.
+func (c *client) events(id string) []map[string]any {
+	c.t.Helper()
+	_, answer := c.do("GET", "/v1/session/"+id+"/events?format=json", "")
+	list, _ := answer["events"].([]any)
+	events := make([]map[string]any, len(list))
+	for i, e := range list {
+		events[i], _ = e.(map[string]any)
+	}
+	return events
+}
+
+// waiting returns the call of a session that waits for approval.
+func (c *client) waiting(id string) string {
+	c.t.Helper()
+	_, answer := c.do("GET", "/v1/session/"+id+"/approvals", "")
+	list, _ := answer["approvals"].([]any)
+	if len(list) != 1 {
+		c.t.Fatalf("one call should wait: %v", answer)
+	}
+	call, _ := list[0].(map[string]any)
+	callID, _ := call["callId"].(string)
+	return callID
+}
+
 // ended waits until a session has had n turns and waits, and returns its events.
 func (c *client) ended(id string, n int) []map[string]any {
 	c.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, answer := c.do("GET", "/v1/session/"+id+"/events?format=json", "")
-		list, _ := answer["events"].([]any)
-		var events []map[string]any
+		events := c.events(id)
 		waiting := 0
-		for _, e := range list {
-			event, _ := e.(map[string]any)
-			events = append(events, event)
-			if event["type"] == "session.waiting" {
+		for _, e := range events {
+			if e["type"] == "session.waiting" {
 				waiting++
 			}
 		}
