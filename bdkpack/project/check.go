@@ -68,7 +68,7 @@ func (l *loader) checkGo(ctx context.Context, folders []*folder) error {
 func (l *loader) watch(more Inputs) {
 	in := &l.ws.Inputs
 	in.Dirs, in.Trees, in.Parents = append(in.Dirs, more.Dirs...), append(in.Trees, more.Trees...), append(in.Parents, more.Parents...)
-	in.Embeds, in.Files = append(in.Embeds, more.Embeds...), append(in.Files, more.Files...)
+	in.Embeds, in.Contents, in.Files = append(in.Embeds, more.Embeds...), append(in.Contents, more.Contents...), append(in.Files, more.Files...)
 }
 
 func (l *loader) findWorkspace(ctx context.Context) error {

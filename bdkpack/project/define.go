@@ -39,6 +39,7 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 	}
 	slices.SortFunc(f.agent.Tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	l.sortSkills(f)
+	l.checkOwnNames(f)
 }
 
 // take puts a definition where it belongs.
@@ -54,7 +55,7 @@ func (v *view) take(f *folder, def *Definition) {
 		s.Models, s.Computed = v.models()
 	case kind == "Agent":
 		f.agent.Config = def
-		f.inline, f.model = v.inline("Instructions"), v.inline("Model")
+		f.inline, f.model, f.allow = v.inline("Instructions"), v.inline("Model"), v.inline("Tools")
 		f.agent.Models, f.agent.Computed = v.models()
 	case s != nil:
 		s.Instructions.Definition = def
@@ -269,13 +270,14 @@ func (v *view) checkTool(one variable) {
 	if !ok || len(call.Args) != 2 {
 		return
 	}
-	definer := v.definer(call)
+	definer := v.definer(call, "DefineTool", "DefineScript")
 	if definer == "" {
 		return
 	}
 	if spec, ok := v.literal(call.Args[0]); ok {
 		v.checkApproval(spec)
 		v.checkTimeArgs(spec, v.inputOf(call))
+		v.checkLimits(spec, "Timeout", "MaxParallel")
 		value := field(spec, "Description")
 		text, known := v.constant(value)
 		if value == nil || known && strings.TrimSpace(text) == "" {
@@ -287,7 +289,7 @@ func (v *view) checkTool(one variable) {
 		}
 	}
 	if definer == "DefineScript" {
-		v.checkScriptText(call.Args[1])
+		v.checkScriptTool(call)
 		return
 	}
 	if v.isNil(call.Args[1]) {
@@ -298,10 +300,10 @@ func (v *view) checkTool(one variable) {
 	v.checkTypes(call)
 }
 
-// definer returns which function of package bdk that defines a tool is called, with or without type arguments, "" if none is.
-func (v *view) definer(call *ast.CallExpr) string {
+// definer returns which of some functions of package bdk is called, with or without type arguments, "" if none is.
+func (v *view) definer(call *ast.CallExpr, names ...string) string {
 	obj := typeutil.Callee(v.pkg.TypesInfo, call)
-	if obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != bdkPackage || obj.Name() != "DefineTool" && obj.Name() != "DefineScript" {
+	if obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != bdkPackage || !slices.Contains(names, obj.Name()) {
 		return ""
 	}
 	return obj.Name()
@@ -332,6 +334,7 @@ func (v *view) checkAgent(one variable, f *folder) {
 		return
 	}
 	v.checkHarness(field(lit, "Tools"), f)
+	v.checkResult(field(lit, "Result"))
 	v.checkModel(field(lit, "Model"), f)
 	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {
 		for _, e := range list.Elts {
@@ -435,7 +438,7 @@ func (v *view) models() (ids []string, computed bool) {
 	return nil, false
 }
 
-// inline says whether the agent's configuration has a field, of some kind of string.
+// inline says whether the agent's configuration has a field that is neither "" nor nil.
 func (v *view) inline(name string) answer {
 	for _, one := range v.variables() {
 		if kind(one.obj.Type()) != "Agent" || !one.obj.Exported() {
@@ -452,7 +455,7 @@ func (v *view) inline(name string) answer {
 		if value == nil {
 			return no
 		}
-		if text, known := v.constant(value); known && text == "" {
+		if text, known := v.constant(value); known && text == "" || v.isNil(value) {
 			return no
 		}
 		return yes

@@ -31,6 +31,9 @@ type Inputs struct {
 	// Embeds are patterns of embedded files. Which files match matters.
 	Embeds []string `json:"embeds,omitempty"`
 
+	// Contents are folders for workspaces. All that is in them matters, whatever its name.
+	Contents []string `json:"contents,omitempty"`
+
 	// Files matter as a whole: instructions, scripts of models, go.mod, go.sum, go.work, embedded files. Some may not
 	// exist, of those that are directories matters only that they exist.
 	Files []string `json:"files"`
@@ -38,7 +41,7 @@ type Inputs struct {
 
 // sorted returns the inputs in order, each once.
 func (in Inputs) sorted() Inputs {
-	for _, list := range []*[]string{&in.Dirs, &in.Trees, &in.Parents, &in.Embeds, &in.Files} {
+	for _, list := range []*[]string{&in.Dirs, &in.Trees, &in.Parents, &in.Embeds, &in.Contents, &in.Files} {
 		*list = slices.Clone(*list)
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -55,7 +58,7 @@ func (in Inputs) With(file string) Inputs {
 // Folders returns the folders in which something may happen that matters, some of which may not exist.
 func (in Inputs) Folders() []string {
 	all := slices.Concat(in.Dirs, in.Trees, in.Parents)
-	for _, file := range slices.Concat(in.Files, in.Embeds) {
+	for _, file := range slices.Concat(in.Files, in.Embeds, in.Contents) {
 		all = append(all, filepath.Dir(file))
 	}
 	for _, parent := range in.Parents {
@@ -68,6 +71,14 @@ func (in Inputs) Folders() []string {
 			if dir {
 				all = append(all, path)
 			}
+		})
+	}
+	for _, dir := range in.Contents {
+		_ = walkContents(dir, func(path string, e fs.DirEntry) error { // what cannot be read is said by the fingerprint
+			if e.IsDir() {
+				all = append(all, path)
+			}
+			return nil
 		})
 	}
 	slices.Sort(all)
@@ -85,6 +96,8 @@ func (in Inputs) Matters(path string) bool {
 	switch {
 	case has(in.Files, path) || has(in.Trees, path) || has(in.Dirs, path):
 		return true
+	case in.isContent(path):
+		return !isLitter(name)
 	case hidden(name) || strings.HasSuffix(name, "_test.go"):
 		return false
 	case has(in.Dirs, dir) && isSource(name):
@@ -119,6 +132,33 @@ func (in Inputs) mayBeEmbedded(path string) bool {
 		}
 	}
 	return false
+}
+
+// isContent says whether a path is one of Contents, or below one.
+func (in Inputs) isContent(path string) bool {
+	return slices.ContainsFunc(in.Contents, func(dir string) bool {
+		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+	})
+}
+
+// isLitter says whether a file has a name that editors and desktops give to their own.
+func isLitter(name string) bool {
+	return strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".swx") || name == ".DS_Store"
+}
+
+// walkContents calls visit for all that is in a folder for workspaces. One that does not exist has nothing.
+func walkContents(dir string, visit func(path string, e fs.DirEntry) error) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case isLitter(e.Name()) && !e.IsDir():
+			return nil
+		}
+		return visit(path, e)
+	})
 }
 
 // children returns the folders in a folder.
@@ -204,6 +244,9 @@ func (in Inputs) Fingerprint() (string, error) {
 			}
 		}))
 	}
+	for _, dir := range in.Contents {
+		errs = append(errs, walkContents(dir, func(path string, e fs.DirEntry) error { return hashContent(h, path, e) }))
+	}
 	for _, file := range in.Files {
 		errs = append(errs, hashFile(h, file))
 	}
@@ -232,6 +275,26 @@ func hashTree(h hash.Hash, dir string) error {
 		}
 		return nil
 	})
+}
+
+// hashContent hashes a file or folder for workspaces. Of a large file the time stands for what it says.
+func hashContent(h hash.Hash, path string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && e.IsDir() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(h, "content %q %v %t\n", path, e.Type(), info.Mode()&0o111 != 0)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil
+	case info.Size() > 1<<20:
+		fmt.Fprintf(h, "%d %d\n", info.Size(), info.ModTime().UnixNano())
+		return nil
+	}
+	return hashFile(h, path)
 }
 
 // eachEntry calls visit for what may matter in a directory. One that does not exist has no entries.

@@ -25,6 +25,7 @@ type folder struct {
 	model  answer   // whether the configuration names a model
 	forms  []string // of instructions, usable or not, beside agent.go
 	inline answer   // whether the configuration has instructions
+	allow  answer   // whether the configuration says which tools of the harness are offered
 	subs   []*sub   // in name order
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -306,7 +307,137 @@ func TestPartsOfAnAgentAreFound(t *testing.T) {
 			t.Errorf("%s is not watched", file)
 		}
 	}
-	if !ws.Inputs.Matters(filepath.Join(dir, "bot", "skills", "deploy", "references", "another.md")) {
-		t.Error("a new file of a skill is not noticed")
+}
+
+func TestFilesOfWorkspacesAreWatchedWhateverTheirName(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "my-agent")
+	files := module(t)
+	files["bot/instructions.md"] = []byte("Help.")
+	files["bot/skills/run/SKILL.md"] = []byte("---\ndescription: d\n---\nt")
+	files["bot/skills/run/scripts/run.sh"] = []byte("#!/bin/sh\n")
+	files["bot/sandbox/workspace/.config/a.json"] = []byte("{}")
+	files["bot/sandbox/workspace/large"] = make([]byte, 1<<20+1)
+	write(t, dir, files)
+	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	if err != nil || len(diags) > 0 {
+		t.Fatalf("got error %v and diagnostics\n%s", err, diags)
+	}
+	fingerprint := func() string {
+		t.Helper()
+		sum, err := ws.Inputs.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	last := fingerprint()
+	for _, c := range []struct {
+		file    string
+		text    string
+		changes bool
+	}{
+		{"bot/sandbox/workspace/.config/a.json", "[]", true},
+		{"bot/sandbox/workspace/.config/b.json", "{}", true},
+		{"bot/sandbox/workspace/x_test.go", "package x", true},
+		{"bot/sandbox/workspace/large", strings.Repeat("x", 1<<20+2), true},
+		{"bot/sandbox/workspace/.x.swp", "x", false},
+		{"bot/skills/run/.env.example", "A=b", true},
+		{"bot/skills/run/scripts/run.sh~", "x", false},
+		{"bot/skills/.env.example", "A=b", false},
+	} {
+		write(t, dir, map[string][]byte{c.file: []byte(c.text)})
+		path := filepath.Join(dir, filepath.FromSlash(c.file))
+		now := fingerprint()
+		if changed := now != last; changed != c.changes || ws.Inputs.Matters(path) != c.changes {
+			t.Errorf("%s: changed %t, matters %t; want %t", c.file, changed, ws.Inputs.Matters(path), c.changes)
+		}
+		if !slices.Contains(ws.Inputs.Folders(), filepath.Dir(path)) {
+			t.Errorf("the folder of %s is not watched", c.file)
+		}
+		last = now
+	}
+	if err := os.Chmod(filepath.Join(dir, "bot", "skills", "run", "scripts", "run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint() == last {
+		t.Error("that a script may be run makes no difference")
+	}
+}
+
+func TestWhatCannotBeInAWorkspaceIsToldWithItsPlace(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, map[string][]byte{"elsewhere/SKILL.md": []byte("---\ndescription: d\n---\nt")})
+	dir := filepath.Join(root, "my-agent")
+	files := module(t)
+	files["bot/instructions.md"] = []byte("Help.")
+	files["bot/skills/linked/SKILL.md"] = []byte("---\ndescription: d\n---\nt")
+	files["bot/sandbox/x"] = nil
+	write(t, dir, files)
+	bot := filepath.Join(dir, "bot")
+	link(t, "SKILL.md", filepath.Join(bot, "skills", "linked", "README.md"))
+	link(t, "nowhere", filepath.Join(bot, "skills", "linked", ".broken"))
+	link(t, filepath.Join(root, "elsewhere"), filepath.Join(bot, "skills", "outside"))
+	link(t, filepath.Join(root, "elsewhere"), filepath.Join(bot, "sandbox", "workspace"))
+	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range diags.Relative(bot) {
+		got = append(got, d.Code+" "+d.File+" "+d.Message)
+	}
+	want := []string{
+		"BDK158 sandbox/workspace it is no folder but a symbolic link",
+		"BDK107 sandbox/x x is not discovered in sandbox/",
+		"BDK158 skills/linked/.broken it cannot be in a workspace: it is a symbolic link",
+		"BDK158 skills/linked/README.md it cannot be in a workspace: it is a symbolic link",
+		"BDK158 skills/outside it is no folder but a symbolic link",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("diagnostics (-want +got):\n%s", diff)
+	}
+	if a := ws.Agents[0]; len(a.Skills) > 0 || a.Seed != "" {
+		t.Errorf("got skills %v and the first files %q", a.Skills, a.Seed)
+	}
+}
+
+func TestFirstFilesHaveTheLimitsOfWorkspaces(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sizes []int64
+		want  string
+	}{
+		"a file":        {[]int64{64<<20 + 1}, "f0 it has 67108865 bytes: a file of a workspace has at most 67108864"},
+		"all together":  {slices.Repeat([]int64{64 << 20}, 9), "workspace it has 9 files of 603979776 bytes together: a workspace has at most 10000 of 536870912"},
+		"at the limits": {slices.Repeat([]int64{64 << 20}, 8), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "my-agent")
+			files := module(t)
+			files["bot/instructions.md"] = []byte("Help.")
+			for i := range tc.sizes {
+				files["bot/sandbox/workspace/f"+strconv.Itoa(i)] = nil
+			}
+			write(t, dir, files)
+			for i, size := range tc.sizes { // of nothing, which takes no disk
+				if err := os.Truncate(filepath.Join(dir, "bot", "sandbox", "workspace", "f"+strconv.Itoa(i)), size); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, d := range diags {
+				got += filepath.Base(d.File) + " " + d.Message
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

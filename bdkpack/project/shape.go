@@ -264,13 +264,17 @@ func (v *view) checkTypes(call *ast.CallExpr) {
 	if !ok || sig.Params().Len() != 3 || sig.Results().Len() != 2 {
 		return
 	}
+	v.checkInputType(call, sig.Params().At(2).Type())
+	v.report(call.Args[1].Pos(), misfits(sig.Results().At(0).Type(), false), true)
+}
+
+// checkInputType looks at the type of a tool's input.
+func (v *view) checkInputType(call *ast.CallExpr, in types.Type) {
 	spec, ok := v.literal(call.Args[0])
 	inferred := ok && field(spec, "InputSchema") == nil
-	at := call.Args[1].Pos()
-	if in := sig.Params().At(2).Type(); !isBytes(in) && v.checkInput(at, in, inferred) {
+	if at := call.Args[1].Pos(); !isBytes(in) && v.checkInput(at, in, inferred) {
 		v.report(at, misfits(in, true), inferred)
 	}
-	v.report(at, misfits(sig.Results().At(0).Type(), false), true)
 }
 
 // report tells what is wrong with a type at the last field on the way to it that is the author's, or at the tool.
@@ -300,22 +304,24 @@ func isBytes(t types.Type) bool {
 
 // checkInput looks at what kind of JSON a tool's input is, and says whether it is an object.
 func (v *view) checkInput(at token.Pos, in types.Type, inferred bool) bool {
-	t := in
-	for range 8 { // more pointers nobody writes
-		t = types.Unalias(deref(t))
-	}
-	s := shape{input: true}
-	switch t.Underlying().(type) {
-	case *types.Struct, *types.Map:
-		if !inferred || !s.ownForm(t) {
-			return true
-		}
-	case *types.Interface:
-		if !inferred {
-			return true
-		}
+	if isObject(in, inferred) {
+		return true
 	}
 	v.fail(codeInput, at, "make the input a struct, with a field for each parameter, or a json.RawMessage",
 		"the model gives a tool an object, but the input of this one is a %s", typeName(in))
+	return false
+}
+
+// isObject says whether the JSON of a type is an object. One whose schema is not inferred may be.
+func isObject(t types.Type, inferred bool) bool {
+	for range 8 { // more pointers nobody writes
+		t = types.Unalias(deref(t))
+	}
+	switch t.Underlying().(type) {
+	case *types.Struct, *types.Map:
+		return !inferred || !(&shape{input: true}).ownForm(t)
+	case *types.Interface:
+		return !inferred
+	}
 	return false
 }

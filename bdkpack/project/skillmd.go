@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -28,7 +29,7 @@ type skillFault struct {
 	what, help string
 }
 
-// maxDescription is how many bytes of a description readers of the open format keep.
+// maxDescription is how many characters of a description readers of the open format keep.
 const maxDescription = 1024
 
 // parseSkill reads Markdown with optional front matter: YAML between a first line --- and the next one. The keys are those of the
@@ -68,11 +69,15 @@ func cutFrontMatter(text string) (front, body string, closed bool) {
 }
 
 func (s *skillText) readFrontMatter(front string) {
+	const help = "write the front matter as YAML: key: value, with text that has a colon in quotes"
 	fields, err := decodeYAML(front)
 	if err != nil {
 		line, what := yamlPlace(err)
-		s.fault(line+1, diag.Error, "write the front matter as YAML: key: value, with text that has a colon in quotes", "%s", what)
-		return
+		if fields, err = decodeYAML(quoteColons(front)); err != nil {
+			s.fault(line+1, diag.Error, help, "%s", what)
+			return
+		}
+		s.fault(line+1, diag.Warning, help, "the line is no YAML, %s: it is read as one text", what)
 	}
 	for _, f := range fields {
 		key := fmt.Sprint(f.Key)
@@ -87,10 +92,18 @@ func (s *skillText) readFrontMatter(front string) {
 			s.fault(line, diag.Warning, "remove it; the keys are name, description, license, compatibility, metadata and allowed-tools", "the key %s has no meaning", key)
 		}
 	}
-	if len(s.description) > maxDescription {
+	if n := utf8.RuneCountInString(s.description); n > maxDescription {
 		s.fault(1+lineOf(front, "description"), diag.Warning, "say when to use the skill, and the rest in its text",
-			"the description has %d bytes: others keep %d", len(s.description), maxDescription)
+			"the description has %d characters: others keep %d", n, maxDescription)
 	}
+}
+
+// quoteColons puts quotes around the texts of top-level keys that have a colon in them, which is no YAML but often written.
+func quoteColons(front string) string {
+	return regexp.MustCompile(`(?m)^([\w-]+:[ \t]+)([^\s"'|>\[{&*!#%@`+"`"+`].*:[ \t].*?)[ \t]*$`).ReplaceAllStringFunc(front, func(line string) string {
+		key, value, _ := strings.Cut(line, ":")
+		return key + ": '" + strings.ReplaceAll(strings.TrimSpace(value), "'", "''") + "'"
+	})
 }
 
 // text returns the value of a key that must be a text.

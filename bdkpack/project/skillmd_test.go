@@ -30,7 +30,10 @@ func TestSkillFiles(t *testing.T) {
 		"unknown keys":        {"---\ndescription: d\nversion: 1\n\"tags\": [a]\n---\nt", skill{Description: "d", Body: "t", Faults: []int{3, 4}}},
 		"not closed":          {"---\ndescription: d\ntext", skill{Faults: []int{1}}},
 		"no mapping":          {"---\n- a\n---\nt", skill{Body: "t", Faults: []int{2}}},
-		"no YAML":             {"---\na: b: c\n---\nt", skill{Body: "t", Faults: []int{2}}},
+		"no YAML":             {"---\n: b: [\n---\nt", skill{Body: "t", Faults: []int{2}}},
+		"a colon in a text":   {"---\nname: a\ndescription: Don't guess. Use when: asked \n---\nt", skill{"a", "Don't guess. Use when: asked", "t", []int{3}}},
+		"a colon in two":      {"---\ndescription: a: b\nlicense: c: d\n---\nt", skill{Description: "a: b", Body: "t", Faults: []int{2}}},
+		"1,024 characters":    {"---\ndescription: " + strings.Repeat("é", 1024) + "\n---\nt", skill{Description: strings.Repeat("é", 1024), Body: "t"}},
 		"a description of 2k": {"---\ndescription: " + strings.Repeat("x", 2000) + "\n---\nt", skill{Description: strings.Repeat("x", 2000), Body: "t", Faults: []int{2}}},
 		"nothing":             {"", skill{}},
 	} {

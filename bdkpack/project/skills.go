@@ -1,14 +1,12 @@
 package project
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
-	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // Skill is a skill and the name its path gave it.
@@ -59,7 +57,13 @@ func (l *loader) scanSkillFolder(f *folder, dir string) {
 	path := filepath.Join(dir, "SKILL.md")
 	l.watch(Inputs{Files: []string{path}})
 	if _, err := os.Lstat(path); err != nil {
-		l.fail(codeSkill, diag.Pos{File: dir}, "write SKILL.md in it, with a description in its front matter, or move it into lib/", "the folder has no SKILL.md, so it is no skill")
+		help := "write SKILL.md in it, with a description in its front matter, or move it into lib/"
+		for _, e := range l.readDir(dir) {
+			if strings.EqualFold(e.Name(), "SKILL.md") {
+				help = "rename " + e.Name()
+			}
+		}
+		l.fail(codeSkill, diag.Pos{File: dir}, help, "the folder has no SKILL.md, so it is no skill")
 		return
 	}
 	if !l.checkSkillName(dir, filepath.Base(dir)) || !l.checkFiles(dir) {
@@ -80,25 +84,6 @@ func (l *loader) checkSkillName(path, name string) bool {
 	l.fail(codeSkillName, diag.Pos{File: path}, help, "%q cannot name a skill", name)
 	return false
 }
-
-// checkFiles complains if files of a folder cannot be in a workspace, and watches them.
-func (l *loader) checkFiles(dir string) bool {
-	if _, err := workspace.LayerOf(dir, ""); err != nil {
-		l.fail(codeWorkspaceFile, diag.Pos{File: dir}, "remove it, or give it another form: sessions get plain files", "%v", err)
-		return false
-	}
-	l.watch(Inputs{Embeds: []string{dir}})
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { // it was read before
-		if err == nil && !e.IsDir() && len(l.ws.Inputs.Files) < maxWatched {
-			l.watch(Inputs{Files: []string{path}})
-		}
-		return err
-	})
-	return true
-}
-
-// maxWatched bounds the files that are watched one by one.
-const maxWatched = 5000
 
 // addSkill reads the Markdown of a skill.
 func (l *loader) addSkill(f *folder, s Skill, path string) {
@@ -161,7 +146,7 @@ func (l *loader) scanSandbox(f *folder, dir string) {
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case hidden(e.Name()):
-		case e.Name() != "workspace" || !e.IsDir():
+		case e.Name() != "workspace":
 			l.warn(codeUnknownEntry, diag.Pos{File: path}, "the files that sessions begin with are in sandbox/workspace/", "%s is not discovered in sandbox/", e.Name())
 		case l.checkFiles(path):
 			f.agent.Seed = f.rel(path)

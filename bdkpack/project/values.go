@@ -13,6 +13,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // sortSkills puts the skills in order and complains about two of one name.
@@ -41,6 +42,48 @@ func (v *view) checkSkill(one variable) {
 			v.fail(code, orPos(value, lit), help, "the skill has no %s", name)
 		}
 	}
+	files, _ := v.literal(field(lit, "Files"))
+	if files == nil {
+		return
+	}
+	for _, e := range files.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		name, known := v.constant(kv.Key)
+		switch err := workspace.CheckPath(name); {
+		case !known:
+		case err != nil:
+			v.fail(codeWorkspaceFile, kv.Pos(), "write a path relative to the skill, such as references/checklist.md", "%v", err)
+		case name == "SKILL.md":
+			v.fail(codeWorkspaceFile, kv.Pos(), "leave it out: it is made of Description and Markdown", "Files has SKILL.md")
+		}
+	}
+}
+
+// checkResult looks at the type of an agent's result.
+func (v *view) checkResult(e ast.Expr) {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || v.definer(call, "ResultOf") == "" {
+		return
+	}
+	index, ok := ast.Unparen(call.Fun).(*ast.IndexExpr)
+	if !ok {
+		return
+	}
+	t := v.pkg.TypesInfo.TypeOf(index.Index)
+	if !isObject(t, true) {
+		v.fail(codeInput, index.Index.Pos(), "make it a struct, with a field for each part of the result", "a result is an object, but this one is a %s", typeName(t))
+		return
+	}
+	faults := misfits(t, true)
+	for i := range faults {
+		if strings.Contains(faults[i].help, "InputSchema") {
+			faults[i].help = "write the schema out with bdk.RawResult, or make the field a json.RawMessage"
+		}
+	}
+	v.report(index.Index.Pos(), faults, true)
 }
 
 // checkSubagent looks for mistakes in the configuration of a subagent.
@@ -60,6 +103,26 @@ func (v *view) checkSubagent(one variable) {
 		if e := field(lit, name); e != nil {
 			p := v.pkg.Fset.Position(e.Pos())
 			v.l.warn(codeSubagent, diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column}, "remove it: a subagent has what its agent has", "%s has no effect in a subagent", name)
+		}
+	}
+}
+
+// checkOwnNames complains about tools of the agent that have the names of those that come with skills and subagents.
+func (l *loader) checkOwnNames(f *folder) {
+	if f.allow != no {
+		return
+	}
+	with := map[string]string{}
+	if len(f.agent.Skills) > 0 {
+		with[bdk.ToolSkill] = "skills"
+	}
+	if len(f.subs) > 0 {
+		with[bdk.ToolTask] = "subagents"
+	}
+	for _, t := range f.agent.Tools {
+		if with[t.Name] != "" {
+			l.fail(codeHarness, diag.Pos{File: f.agent.path(t.File), Line: t.Line}, "rename the file, or set Tools in agent.go without it",
+				"the tool %s of the harness, which comes with %s, has the name of the agent's own", t.Name, with[t.Name])
 		}
 	}
 }
@@ -125,38 +188,50 @@ func (v *view) checkApproval(spec *ast.CompositeLit) {
 	}
 }
 
-// isPrincipal says whether a text may name who approves. The host knows more.
+// isPrincipal says whether a text may name who approves.
 func isPrincipal(who string) bool {
-	switch who {
-	case bdk.SessionOwner, bdk.Anybody, "local", "anonymous":
-		return true
-	}
-	kind, name, ok := strings.Cut(who, ":")
-	return ok && kind != "" && strings.TrimSpace(name) == name && name != ""
+	spec := bdk.ToolSpec{Description: "any", NeedsApproval: bdk.Always, Approvers: []string{who}}
+	return bdk.DefineScript[struct{}](spec, "#!/").Err() == nil
 }
 
 // checkTimeArgs complains about time arguments that the input of a tool does not have.
 func (v *view) checkTimeArgs(spec *ast.CompositeLit, in types.Type) {
 	list, ok := v.literal(field(spec, "TimeArgs"))
-	if !ok || in == nil || field(spec, "InputSchema") != nil {
-		return
-	}
-	st, ok := deref(types.Unalias(in)).Underlying().(*types.Struct)
 	if !ok {
 		return
 	}
-	names, open := jsonNames(st)
+	names, open := v.inputNames(spec, in)
+	var seen []string
 	for _, e := range list.Elts {
 		name, known := v.constant(e)
-		if !known || open || slices.Contains(names, name) {
+		switch {
+		case !known:
 			continue
+		case name == "":
+			v.fail(codeTimeArg, e.Pos(), "name a property of the input, or leave it out", "a name in TimeArgs is empty")
+		case slices.Contains(seen, name):
+			v.fail(codeTimeArg, e.Pos(), "leave it out", "%q is in TimeArgs twice", name)
+		case !open && !slices.Contains(names, name):
+			help := "the input has " + cmp.Or(strings.Join(names, ", "), "no properties")
+			if meant := nearest(name, names); meant != "" {
+				help = "did you mean " + meant + "?"
+			}
+			v.fail(codeTimeArg, e.Pos(), help, "the input of the tool has no %q, so no session could be started at a frozen instant", name)
 		}
-		help := "the input has " + strings.Join(names, ", ")
-		if meant := nearest(name, names); meant != "" {
-			help = "did you mean " + meant + "?"
-		}
-		v.fail(codeTimeArg, e.Pos(), help, "the input of the tool has no %q, so no session could be started at a frozen instant", name)
+		seen = append(seen, name)
 	}
+}
+
+// inputNames returns the properties of a tool's input; open says that there may be others.
+func (v *view) inputNames(spec *ast.CompositeLit, in types.Type) (names []string, open bool) {
+	if in == nil || field(spec, "InputSchema") != nil {
+		return nil, true
+	}
+	st, ok := deref(types.Unalias(in)).Underlying().(*types.Struct)
+	if !ok {
+		return nil, true
+	}
+	return jsonNames(st)
 }
 
 // jsonNames returns the names of a struct's fields in JSON; open says that embedded ones may add others.
@@ -186,8 +261,23 @@ func (v *view) inputOf(call *ast.CallExpr) types.Type {
 	return nil
 }
 
-// checkScriptText complains about a script without an interpreter.
-func (v *view) checkScriptText(e ast.Expr) {
+// maxScriptTime is the most that hosts give a script.
+const maxScriptTime = 10 * time.Minute
+
+// checkScriptTool looks for mistakes in an agent tool.
+func (v *view) checkScriptTool(call *ast.CallExpr) {
+	spec, ok := v.literal(call.Args[0])
+	if e := field(spec, "Timeout"); ok && e != nil {
+		if value := v.pkg.TypesInfo.Types[e].Value; value != nil && value.Kind() == constant.Int {
+			if n, exact := constant.Int64Val(value); !exact || time.Duration(n) > maxScriptTime {
+				v.fail(codeLimit, e.Pos(), "make it 10 minutes at most", "a script has no more than 10 minutes")
+			}
+		}
+	}
+	if in := v.inputOf(call); in != nil {
+		v.checkInputType(call, in)
+	}
+	e := call.Args[1]
 	if text, known := v.constant(e); known && !strings.HasPrefix(text, "#!/") {
 		v.fail(codeWrongType, e.Pos(), "begin it with a line such as #!/usr/bin/env bash", "the script does not begin with #!/ and its interpreter")
 	}
