@@ -417,7 +417,7 @@ func TestExitCodeOfTheAgentProgramIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestInfoShowsWhatIsWrongWithAToolAndFails(t *testing.T) {
+func TestInfoShowsAllPartsAndFailsIfAToolIsWrong(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	io := &cli.IO{In: strings.NewReader(""), Out: &out, Err: &out}
@@ -425,8 +425,26 @@ func TestInfoShowsWhatIsWrongWithAToolAndFails(t *testing.T) {
 	if err := cli.Info(t.Context(), io, program); !errors.Is(err, cli.ExitError(1)) {
 		t.Errorf("got %v, want exit code 1", err)
 	}
-	want := "demo\n  model         openai:x\n  tool          greet()  read  bot/tools/greet.go\n                \n" +
-		"    error       one\n                two\n  diagnostics   none\n"
+	const want = `demo
+  model         openai:x
+  tool          greet()  read  bot/tools/greet.go
+                
+    error       one
+                two
+  tool          tidy()  write, a script, needs approval  bot/tools/tidy.go
+                Tidies.
+  harness       read, skill
+  skill         deploy  bot/skills/deploy/SKILL.md
+                Use when it
+                goes out.
+  subagent      own  openai:y  bot/subagents/own/agent.go
+                Has a model.
+  subagent      plain  bot/subagents/plain/agent.go
+                Has none.
+  first files   bot/sandbox/workspace
+  result        JSON of a schema, see --json
+  diagnostics   none
+`
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}

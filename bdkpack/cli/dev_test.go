@@ -47,7 +47,12 @@ func fakeAgent() int {
 		return 0
 	}
 	if c.Command == "info" {
-		fmt.Println(`{"agents":[{"slug":"demo","model":"openai:x","tools":[{"name":"greet","effect":"read","source":"bot/tools/greet.go","error":"one\ntwo"}]}]}`)
+		fmt.Println(`{"agents":[{"slug":"demo","model":"openai:x","tools":[{"name":"greet","effect":"read","source":"bot/tools/greet.go","error":"one\ntwo"},` +
+			`{"name":"tidy","effect":"write","execution":"agent","approval":"always","source":"bot/tools/tidy.go","description":"Tidies."}],` +
+			`"harness":["read","skill"],"result":{"type":"object"},"seed":"bot/sandbox/workspace",` +
+			`"skills":[{"name":"deploy","description":"Use when it\ngoes out.","source":"bot/skills/deploy/SKILL.md"}],` +
+			`"subagents":[{"name":"own","description":"Has a model.","model":"openai:y","source":"bot/subagents/own/agent.go"},` +
+			`{"name":"plain","description":"Has none.","source":"bot/subagents/plain/agent.go"}]}]}`)
 		return 1
 	}
 	text, err := os.ReadFile(filepath.Join(c.Roots["demo"], "bot", "agent.go"))

@@ -26,9 +26,10 @@ func newInfoCmd(io *IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info [dir]",
 		Short: "show what was discovered of an agent",
-		Long:  "info builds the agents in a folder and shows what each consists of: model, instructions, tools and their input.",
-		Args:  oneFolder(&opts.dir),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return infoRun(cmd.Context(), io, opts) },
+		Long: "info builds the agents in a folder and shows what each consists of: model, instructions, tools and their input,\n" +
+			"skills, subagents and the first files of sessions.",
+		Args: oneFolder(&opts.dir),
+		RunE: func(cmd *cobra.Command, _ []string) error { return infoRun(cmd.Context(), io, opts) },
 	}
 	dirFlag(cmd, &opts.dir)
 	cmd.Flags().BoolVar(&opts.json, "json", false, "print it as JSON, with the whole schemas")
@@ -106,12 +107,17 @@ type toolDescription struct {
 type partDescription struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	Model       string `json:"model"` // "" if it is the agent's
 	Source      string `json:"source"`
 }
 
 // String returns the part in a few lines.
 func (p partDescription) String() string {
-	return p.Name + "  " + p.Source + strings.ReplaceAll("\n"+p.Description, "\n", "\n"+strings.Repeat(" ", 16))
+	head := p.Name + "  "
+	if p.Model != "" {
+		head += p.Model + "  "
+	}
+	return head + p.Source + strings.ReplaceAll("\n"+p.Description, "\n", "\n"+strings.Repeat(" ", 16))
 }
 
 func (d description) text(program *maingen.Program) string {

@@ -78,6 +78,33 @@ func run(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
+func TestProgramHasAllPartsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	const imports = "import \"github.com/bdk-lambda/bdk/bdkpack/bdk\"\n\n"
+	root := world(t, map[string]string{
+		"agent/go.mod":                              complete,
+		"agent/bot/skills/deploy/SKILL.md":          "---\ndescription: Use `this` when \"something\" goes out.\n---\n1. Look.\n2. Leap.\n",
+		"agent/bot/skills/deploy/scripts/check.py":  "print(1)\n",
+		"agent/bot/skills/plain.md":                 "# Be plain",
+		"agent/bot/skills/made.go":                  "package skills\n\n" + imports + "var Made = bdk.Skill{Description: \"Made.\", Markdown: \"By code.\"}\n",
+		"agent/bot/subagents/one/agent.go":          "package one\n\n" + imports + "var Agent = bdk.Agent{Description: \"One.\"}\n",
+		"agent/bot/subagents/one/instructions.md":   "Be one.",
+		"agent/bot/subagents/two-b/agent.go":        "package two\n\n" + imports + "var Agent = bdk.Agent{Description: \"Two.\"}\n",
+		"agent/bot/subagents/two-b/instructions.go": "package two\n\nvar Instructions = \"Be two.\"\n",
+		"agent/bot/sandbox/workspace/a.txt":         "a",
+	})
+	want := saysOne + "  deploy bot/skills/deploy/SKILL.md in [bot/skills/deploy]: Use `this` when \"something\" goes out. 1. Look.\n2. Leap.\n" +
+		"  made bot/skills/made.go in []: Made. By code.\n" +
+		"  plain bot/skills/plain.md in []: Be plain # Be plain\n" +
+		"  one bot/subagents/one/agent.go: One. [Be one.]\n" +
+		"  two-b bot/subagents/two-b/agent.go: Two. [Be two.]\n" +
+		"  files of bot/sandbox/workspace\n"
+	p := load(t, filepath.Join(root, "agent"), nil)
+	if diff := cmp.Diff(want, run(t, root, p.Path)); diff != "" {
+		t.Errorf("the program says (-want +got):\n%s", diff)
+	}
+}
+
 func TestProgramIsBuiltInEveryKindOfModule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,41 @@ func TestManifestSaysWhatIsInTheArchive(t *testing.T) {
 	}
 	if got.Files[0].Bytes != got.Bootstrap || got.Files[1] != (pack.File{Name: "agent/play/main.yaml", Bytes: 17}) {
 		t.Errorf("got files %+v and a program of %d bytes", got.Files, got.Bootstrap)
+	}
+}
+
+func TestArchiveHasTheFilesOfSkillsAndSessions(t *testing.T) {
+	t.Parallel()
+	root := world(t, map[string]string{
+		"agent/bot/agent.go":                            agentWith(`Model: "scripted:bot/sandbox/workspace/play.yaml"`),
+		"agent/bot/skills/deploy/SKILL.md":              "---\ndescription: Use when something goes out.\n---\nLook.",
+		"agent/bot/skills/deploy/references/a b.md":     "a",
+		"agent/bot/skills/deploy/scripts/run.sh":        "#!/bin/sh\n",
+		"agent/bot/skills/deploy/.hidden":               "h",
+		"agent/bot/skills/plain.md":                     "# Its text is in the program",
+		"agent/bot/sandbox/workspace/play.yaml":         "rules: [text: ok]",
+		"agent/bot/sandbox/workspace/.config/file.json": "{}",
+		"agent/bot/sandbox/workspace/bin/empty":         "",
+		"agent/bot/lib/data.txt":                        "is not packed",
+	})
+	if err := os.Chmod(filepath.Join(root, "agent", "bot", "skills", "deploy", "scripts", "run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := packed(t, filepath.Join(root, "agent"), pack.Options{Arch: pack.AMD64, Out: filepath.Join(root, "out")})
+	files := unzip(t, filepath.Join(filepath.Dir(got.Path), got.Manifest.Archive))
+	slices.Sort(files)
+	want := []string{
+		"agent/bot/sandbox/workspace/.config/file.json -rw-r--r--",
+		"agent/bot/sandbox/workspace/bin/empty -rw-r--r--",
+		"agent/bot/sandbox/workspace/play.yaml -rw-r--r--",
+		"agent/bot/skills/deploy/.hidden -rw-r--r--",
+		"agent/bot/skills/deploy/SKILL.md -rw-r--r--",
+		"agent/bot/skills/deploy/references/a b.md -rw-r--r--",
+		"agent/bot/skills/deploy/scripts/run.sh -rwxr-xr-x",
+		"bootstrap -rwxr-xr-x",
+	}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("files of the archive (-want +got):\n%s", diff)
 	}
 }
 

@@ -33,6 +33,7 @@ type plan struct {
 	agent    project.Agent
 	manifest deploy.Manifest // but for the hash
 	files    []entry         // beside the program
+	packed   map[string]int  // index in files, by name in the archive
 }
 
 // completeModel checks the model that is given.
@@ -61,7 +62,7 @@ func (p *packer) completeModel() error {
 // plan returns what to pack of an agent, and what keeps it from being deployed.
 func (p *packer) plan(a project.Agent) (plan, diag.List) {
 	models := modelsOf(a)
-	pl := plan{agent: a, manifest: deploy.Manifest{
+	pl := plan{agent: a, packed: map[string]int{}, manifest: deploy.Manifest{
 		Version: deploy.Version, Slug: a.Slug, Architecture: p.Arch, Archive: archiveName,
 		Models: append([]string{}, models...), Model: p.Model,
 		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
@@ -75,7 +76,7 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 	case p.script != "":
 		inArchive := path.Join(deploy.AgentRoot, filepath.Base(p.script))
 		pl.manifest.Model = model.ProviderScripted + ":" + inArchive
-		pl.files = []entry{{name: inArchive, path: p.script, mode: 0o644}}
+		pl.add(entry{name: inArchive, path: p.script, mode: 0o644})
 		models = nil
 	case p.Model != "":
 		models = []string{p.Model}
@@ -125,7 +126,7 @@ func (pl *plan) workspaceFiles() diag.List {
 			if info.Mode()&0o111 != 0 {
 				mode = 0o755
 			}
-			pl.files = append(pl.files, entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(rel)), path: name, mode: mode})
+			pl.add(entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(rel)), path: name, mode: mode})
 			return err
 		})
 		if err != nil {
@@ -161,12 +162,19 @@ func (pl *plan) own() diag.List {
 				"the script of the model, %s, is not in the agent's folder, so it would not be there on AWS", name))
 			continue
 		}
-		e := entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(local)), path: filepath.Join(a.Dir, local), mode: 0o644}
-		if !slices.Contains(pl.files, e) {
-			pl.files = append(pl.files, e)
-		}
+		pl.add(entry{name: path.Join(deploy.AgentRoot, filepath.ToSlash(local)), path: filepath.Join(a.Dir, local), mode: 0o644})
 	}
 	return diags
+}
+
+// add adds a file in place of one with the same name in the archive.
+func (pl *plan) add(e entry) {
+	if i, ok := pl.packed[e.name]; ok {
+		pl.files[i] = e
+		return
+	}
+	pl.packed[e.name] = len(pl.files)
+	pl.files = append(pl.files, e)
 }
 
 // needs returns the keys and the hosts outside of AWS that models need, both sorted.
