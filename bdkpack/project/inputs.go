@@ -143,7 +143,12 @@ func (in Inputs) isContent(path string) bool {
 
 // isLitter says whether a file has a name that editors and desktops give to their own.
 func isLitter(name string) bool {
-	return strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".swx") || name == ".DS_Store"
+	for _, pattern := range []string{"*~", ".*.sw[px]", ".#*", "#*#", ".DS_Store"} {
+		if ok, _ := filepath.Match(pattern, name); ok { // the patterns are good
+			return true
+		}
+	}
+	return false
 }
 
 // walkContents calls visit for all that is in a folder for workspaces. One that does not exist has nothing.

@@ -344,6 +344,7 @@ func TestFilesOfWorkspacesAreWatchedWhateverTheirName(t *testing.T) {
 		{"bot/sandbox/workspace/.x.swp", "x", false},
 		{"bot/skills/run/.env.example", "A=b", true},
 		{"bot/skills/run/scripts/run.sh~", "x", false},
+		{"bot/skills/run/scripts/#run.sh#", "x", false},
 		{"bot/skills/.env.example", "A=b", false},
 	} {
 		write(t, dir, map[string][]byte{c.file: []byte(c.text)})
@@ -439,5 +440,36 @@ func TestFirstFilesHaveTheLimitsOfWorkspaces(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestSkillsHaveToBeText(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "my-agent")
+	files := module(t)
+	files["bot/instructions.md"] = []byte("Help.")
+	files["bot/skills/huge.md"] = append([]byte("---\ndescription: d\n---\n"), strings.Repeat("x", 1<<20)...)
+	files["bot/skills/latin/SKILL.md"] = []byte("---\ndescription: d\n---\nSois br\xe8f.\n")
+	files["bot/skills/nul.md"] = []byte("a\x00b")
+	files["bot/skills/folder.md/x"] = nil
+	write(t, dir, files)
+	write(t, root, map[string][]byte{"shared.md": []byte("# Shared\n\nText.")})
+	link(t, filepath.Join(root, "shared.md"), filepath.Join(dir, "bot", "skills", "shared.md"))
+	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range diags.Relative(filepath.Join(dir, "bot", "skills")) {
+		got = append(got, d.Code+" "+d.String())
+	}
+	want := []string{"BDK156 folder.md", "BDK105 huge.md", "BDK123 latin/SKILL.md:4", "BDK123 nul.md:1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("diagnostics (-want +got):\n%s", diff)
+	}
+	skills := []project.Skill{{Name: "shared", File: "bot/skills/shared.md", Description: "Shared", Markdown: "# Shared\n\nText."}}
+	if diff := cmp.Diff(skills, ws.Agents[0].Skills); diff != "" {
+		t.Errorf("skills (-want +got):\n%s", diff)
 	}
 }

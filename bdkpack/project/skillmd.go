@@ -100,7 +100,7 @@ func (s *skillText) readFrontMatter(front string) {
 
 // quoteColons puts quotes around the texts of top-level keys that have a colon in them, which is no YAML but often written.
 func quoteColons(front string) string {
-	return regexp.MustCompile(`(?m)^([\w-]+:[ \t]+)([^\s"'|>\[{&*!#%@`+"`"+`].*:[ \t].*?)[ \t]*$`).ReplaceAllStringFunc(front, func(line string) string {
+	return regexp.MustCompile("(?m)^[\\w-]+:[ \t]+[^\\s\"'|>\\[{&*!#%@`].*:[ \t].*$").ReplaceAllStringFunc(front, func(line string) string {
 		key, value, _ := strings.Cut(line, ":")
 		return key + ": '" + strings.ReplaceAll(strings.TrimSpace(value), "'", "''") + "'"
 	})

@@ -88,7 +88,7 @@ func (w *Watcher) Wait(ctx context.Context) ([]string, error) {
 			}
 			changed["(many files)"] = true
 		case e := <-w.inner.Events:
-			if e.Op == fsnotify.Chmod || !w.matters(e.Name) {
+			if !w.matters(e.Name) { // a change of mode matters as well: whether a script may be run
 				continue
 			}
 			changed[e.Name] = true

@@ -90,6 +90,12 @@ func TestChangesThatMatterAreToldTogether(t *testing.T) {
 	if diff := cmp.Diff(want, wait(t, w, dir)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
+	if err := os.Chmod(filepath.Join(bot, "config.go"), 0o700); err != nil { // whether a script may be run
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"bot/config.go"}, wait(t, w, dir)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
 }
 
 func TestSetReplacesWhatIsWatched(t *testing.T) {
