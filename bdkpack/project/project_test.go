@@ -473,3 +473,19 @@ func TestSkillsHaveToBeText(t *testing.T) {
 		t.Errorf("skills (-want +got):\n%s", diff)
 	}
 }
+
+func TestFirstFilesThatDifferInCaseOnlyAreAMistake(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "my-agent")
+	files := module(t)
+	files["bot/instructions.md"] = []byte("Help.")
+	files["bot/sandbox/workspace/a.md"], files["bot/sandbox/workspace/A.md"] = nil, nil
+	write(t, dir, files)
+	if entries, err := os.ReadDir(filepath.Join(dir, "bot", "sandbox", "workspace")); err != nil || len(entries) < 2 {
+		t.Skip("skipped: this disk holds one of them only")
+	}
+	_, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	if err != nil || len(diags) != 1 || diags[0].Code != "BDK158" || !strings.Contains(diags[0].Message, "in case only") {
+		t.Errorf("got error %v and diagnostics\n%s", err, diags)
+	}
+}

@@ -73,7 +73,10 @@ func (v *view) checkResult(e ast.Expr) {
 		return
 	}
 	t := v.pkg.TypesInfo.TypeOf(index.Index)
-	if !isObject(t, true) {
+	switch {
+	case t == nil || t == types.Typ[types.Invalid]: // the type-checker has said why
+		return
+	case !isObject(t, true):
 		v.fail(codeInput, index.Index.Pos(), "make it a struct, with a field for each part of the result", "a result is an object, but this one is a %s", typeName(t))
 		return
 	}
@@ -174,17 +177,13 @@ func (v *view) checkApproval(spec *ast.CompositeLit) {
 			}
 		}
 	}
-	if timeout == nil {
-		return
-	}
-	if value := v.pkg.TypesInfo.Types[timeout].Value; value != nil && value.Kind() == constant.Int {
-		switch n, _ := constant.Int64Val(value); {
-		case n < 0:
-			v.fail(codeApproval, timeout.Pos(), "leave it out for 7 days", "the ApprovalTimeout is below zero")
-		case time.Duration(n) > maxApproval:
-			p := v.pkg.Fset.Position(timeout.Pos())
-			v.l.warn(codeApproval, diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column}, "make it 7 days at most if the agent is to be deployed", "on AWS no call waits longer than 7 days")
-		}
+	switch n, known := v.integer(timeout); {
+	case !known:
+	case n < 0:
+		v.fail(codeApproval, timeout.Pos(), "leave it out for 7 days", "the ApprovalTimeout is below zero")
+	case time.Duration(n) > maxApproval:
+		p := v.pkg.Fset.Position(timeout.Pos())
+		v.l.warn(codeApproval, diag.Pos{File: p.Filename, Line: p.Line, Col: p.Column}, "make it 7 days at most if the agent is to be deployed", "on AWS no call waits longer than 7 days")
 	}
 }
 
@@ -266,21 +265,31 @@ const maxScriptTime = 10 * time.Minute
 
 // checkScriptTool looks for mistakes in an agent tool.
 func (v *view) checkScriptTool(call *ast.CallExpr) {
-	spec, ok := v.literal(call.Args[0])
-	if e := field(spec, "Timeout"); ok && e != nil {
-		if value := v.pkg.TypesInfo.Types[e].Value; value != nil && value.Kind() == constant.Int {
-			if n, exact := constant.Int64Val(value); !exact || time.Duration(n) > maxScriptTime {
-				v.fail(codeLimit, e.Pos(), "make it 10 minutes at most", "a script has no more than 10 minutes")
-			}
+	if spec, ok := v.literal(call.Args[0]); ok {
+		e := field(spec, "Timeout")
+		if n, known := v.integer(e); known && time.Duration(n) > maxScriptTime {
+			v.fail(codeLimit, e.Pos(), "make it 10 minutes at most", "a script has no more than 10 minutes")
 		}
 	}
-	if in := v.inputOf(call); in != nil {
+	if in := v.inputOf(call); in != nil && in != types.Typ[types.Invalid] {
 		v.checkInputType(call, in)
 	}
 	e := call.Args[1]
 	if text, known := v.constant(e); known && !strings.HasPrefix(text, "#!/") {
 		v.fail(codeWrongType, e.Pos(), "begin it with a line such as #!/usr/bin/env bash", "the script does not begin with #!/ and its interpreter")
 	}
+}
+
+// integer returns the value of a constant integer.
+func (v *view) integer(e ast.Expr) (int64, bool) {
+	if e == nil {
+		return 0, false
+	}
+	value := v.pkg.TypesInfo.Types[e].Value
+	if value == nil || value.Kind() != constant.Int {
+		return 0, false
+	}
+	return constant.Int64Val(value)
 }
 
 // orPos returns where an expression is, or else a literal that lacks it.
