@@ -7,12 +7,14 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +190,21 @@ func TestArchiveHasTheFilesOfSkillsAndSessions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("files of the archive (-want +got):\n%s", diff)
+	}
+}
+
+func TestFilesThatFunctionsCannotHaveAreAMistake(t *testing.T) {
+	t.Parallel()
+	root := world(t, map[string]string{"agent/bot/sandbox/workspace/0": ""})
+	for i := range 4 { // of nothing, which takes no disk
+		name := filepath.Join(root, "agent", "bot", "sandbox", "workspace", strconv.Itoa(i))
+		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, 63<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, diags, err := pack.Pack(t.Context(), filepath.Join(root, "agent"), pack.Options{Out: filepath.Join(root, "out")})
+	if err != nil || len(result.Agents) > 0 || len(diags) != 1 || diags[0].Code != "BDK175" || !strings.Contains(diags[0].Message, "264241152 bytes") {
+		t.Errorf("got %d agents, error %v and diagnostics\n%s", len(result.Agents), err, diags)
 	}
 }
 

@@ -22,7 +22,11 @@ const (
 	codeOutside  = "BDK172" // a script that is not in the agent's folder
 	codeLongSlug = "BDK173" // a name too long for what is made on AWS
 	codeFiles    = "BDK174" // files of sessions that cannot be read
+	codeTooLarge = "BDK175" // files that functions cannot have
 )
+
+// maxUnzipped bounds what a function's archive has in it, in bytes.
+const maxUnzipped = 250 << 20
 
 // maxSlug bounds the names that are made from a slug: a stack's name has 128 characters, of which infrastructure needs some;
 // those of an API's stage, a log group and a dashboard are longer.
@@ -108,6 +112,7 @@ func (pl *plan) workspaceFiles() diag.List {
 		dirs = append(dirs, s.Dir)
 	}
 	var diags diag.List
+	var size int64
 	for _, dir := range append(dirs, a.Seed) {
 		if dir == "" {
 			continue
@@ -121,6 +126,7 @@ func (pl *plan) workspaceFiles() diag.List {
 			if err != nil {
 				return err
 			}
+			size += info.Size()
 			rel, err := filepath.Rel(a.Dir, name)
 			mode := fs.FileMode(0o644)
 			if info.Mode()&0o111 != 0 {
@@ -132,6 +138,10 @@ func (pl *plan) workspaceFiles() diag.List {
 		if err != nil {
 			diags = append(diags, mistake(codeFiles, diag.Pos{File: root}, "make it readable", "the files cannot be packed: %v", err))
 		}
+	}
+	if size > maxUnzipped {
+		diags = append(diags, mistake(codeTooLarge, diag.Pos{File: filepath.Join(a.Dir, a.Root)}, "keep large files in a bucket, and let a tool fetch them",
+			"the files of skills and sessions have %d bytes: on AWS they can have %d, together with the program", size, maxUnzipped))
 	}
 	return diags
 }

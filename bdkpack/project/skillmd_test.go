@@ -51,7 +51,7 @@ func TestSkillFiles(t *testing.T) {
 func FuzzParseSkill(f *testing.F) {
 	for _, seed := range []string{
 		"", "---", "---\n---", "---\na: &a [*a]\n---\n", "---\n? [a]\n: b\n---", "---\ndescription: |\n x\n---\nt", "---\n\t\n---", "---\na: !!binary x\n---\n",
-		"---\nx: {{{{{{{{\n---", "\uFEFF---\r\nname: a\r\n---\r\n", "---\n<<: a\n---\n", "---\nname: 2020-01-01\n---\n", "---\n*x\n---\n",
+		"---\nx: {{{{{{{{\n---", "---\na: b: c'\nd: e: [\n---\n", "\uFEFF---\r\nname: a\r\n---\r\n", "---\n<<: a\n---\n", "---\nname: 2020-01-01\n---\n", "---\n*x\n---\n",
 	} {
 		f.Add([]byte(seed))
 	}
