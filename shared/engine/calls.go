@@ -122,7 +122,7 @@ func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Ou
 	defer l.mu.Unlock()
 	files, leftOut, err := l.files.commit(ctx)
 	if err != nil {
-		out = tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w. It said:\n%s", err, tool.Readable(out.Output)))
+		out = notKept(out, err)
 	}
 	if len(leftOut) > 0 {
 		out.Output = withNotes(out.Output, leftOut)
@@ -140,6 +140,11 @@ func (l *lane) recordResult(ctx context.Context, c event.ActionCall, out tool.Ou
 	})
 	events, err := l.w.Append(ctx, data...)
 	return l.took(events, err)
+}
+
+// notKept is what comes of a call whose files could not be kept.
+func notKept(out tool.Outcome, err error) tool.Outcome {
+	return tool.Failed(fmt.Errorf("the tool ran, but what it changed in the files was not kept: %w. It said:\n%s", err, tool.Readable(out.Output)))
 }
 
 // withNotes returns a text that also tells what is not among the files; any other result as it is.

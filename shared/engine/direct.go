@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ func (e *Engine) CallableTools() []bdk.NamedTool {
 // bdkerr.UnknownTool, NotCallable, BadToolInput, BadToken, NoSession, Forbidden, StaleToken, SessionBusy and NoWorkspace.
 //
 // A call that is bound to a session is recorded there, under a turn of its own. One that writes needs the session to be idle when it
-// begins; one that reads sees the files as the last result left them, and what it changes in them is dropped while a turn runs.
+// begins; if the session has gone on when it ends, the files that it changed are not kept, and that is its result. One that reads
+// sees the files as the last result left them, and what it changes in them is dropped then.
 // Without a session the call has files of its own, which are gone when it returns. A tool that needs approval can be called by
 // who may give it.
 func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolOutcome, error) {
@@ -53,12 +55,29 @@ func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolOutcome, error) 
 	if err != nil {
 		return ToolOutcome{}, err
 	}
+	for range maxBinds {
+		out, err := e.callBound(ctx, t, c)
+		if !errors.Is(err, session.ErrStale) {
+			return out, err
+		}
+	}
+	return ToolOutcome{}, bdkerr.New(bdkerr.SessionBusy, "the session goes on too fast, the tool was not run: try again")
+}
+
+// maxBinds is how often a call reads a session that has gone on before the call was recorded.
+const maxBinds = 5
+
+// callBound fails with session.ErrStale if the session went on before the tool was run.
+func (e *Engine) callBound(ctx context.Context, t bdk.NamedTool, c ToolCall) (ToolOutcome, error) {
 	row, err := e.bind(ctx, c)
 	if err != nil {
 		return ToolOutcome{}, err
 	}
 	d := &direct{Engine: e, ToolCall: c, row: row, bound: row.Version > 0, id: "tool_" + c.Name + "_" + e.deps.NewID()}
-	d.log = e.deps.Log.With(slog.String("call_id", d.id), slog.String("tool", c.Name), slog.String("owner", row.Owner), slog.String("session_id", row.ID))
+	d.log = e.deps.Log.With(slog.String("call_id", d.id), slog.String("tool", c.Name), slog.String("owner", row.Owner))
+	if d.bound {
+		d.log = d.log.With(slog.String("session_id", row.ID))
+	}
 	d.writes = t.Tool.EffectOf(c.Input) != bdk.Read
 	if err := d.openFiles(ctx); err != nil {
 		return ToolOutcome{}, err
@@ -103,7 +122,9 @@ func (e *Engine) bind(ctx context.Context, c ToolCall) (session.Record, error) {
 			return none, bdkerr.New(bdkerr.BadToken, "continuationToken is %.80q: it must be <channelId>:<key>", c.Token)
 		}
 		none.Channel, none.ID = channel, key
-		id = session.SessionOf(c.Token)
+		if id = session.SessionOf(c.Token); id != "" { // the rest of such a key is a secret, wherever the session is
+			none.ID = id
+		}
 	}
 	if id == "" {
 		return none, nil
@@ -187,7 +208,7 @@ func (d *direct) newestFiles(ctx context.Context) (string, error) {
 }
 
 func (d *direct) run(ctx context.Context) (ToolOutcome, error) {
-	call := callOf(d.Engine, d.row, d.id, d.id, d.log, d.files, func(ctx context.Context, data ...event.Data) error { return d.record(ctx, false, data...) })
+	call := callOf(d.Engine, d.row, d.id, d.id, d.log, d.files, func(ctx context.Context, data ...event.Data) error { return d.record(ctx, data...) })
 	if !d.bound {
 		call.Session.TurnID = ""
 	}
@@ -195,13 +216,14 @@ func (d *direct) run(ctx context.Context) (ToolOutcome, error) {
 	if needsApproval && !d.mayDecide(d.row, d.Name, d.Caller) {
 		return ToolOutcome{}, bdkerr.New(bdkerr.Forbidden, "%s needs approval, which %s may not give: that is for %v", d.Name, d.Caller, d.deps.Tools.Approvers(d.Name))
 	}
-	if err := d.record(ctx, d.writes, event.ActionsRequested{Calls: []event.ActionCall{{CallID: d.id, ToolName: d.Name, Args: d.Input}}}); err != nil {
+	if err := d.request(ctx); err != nil {
 		return ToolOutcome{}, err
 	}
 	began := d.deps.Clock.Now()
 	out := d.deps.Tools.Run(ctx, call, d.Name, d.Input, false)
 	took := d.deps.Clock.Now().Sub(began)
-	if err := d.settle(context.WithoutCancel(ctx), out); err != nil {
+	out, err := d.settle(context.WithoutCancel(ctx), out)
+	if err != nil {
 		return ToolOutcome{}, err
 	}
 	d.log.InfoContext(ctx, "tool called", slog.Bool("failed", out.IsError), slog.Duration("took", took))
@@ -212,30 +234,53 @@ func (d *direct) run(ctx context.Context) (ToolOutcome, error) {
 	return done, nil
 }
 
-// settle records the result, with the files that the call changed unless a turn works on them by now.
-func (d *direct) settle(ctx context.Context, out tool.Outcome) error {
-	result := event.ActionResult{CallID: d.id, ToolName: d.Name, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed}
-	if d.bound && !d.scratch {
-		list, _, err := d.files.commit(ctx)
-		if err == nil && list != "" {
-			result.Workspace = list
-			err = d.record(ctx, true, result)
-			if err == nil {
-				return nil
-			}
-			result.Workspace = ""
-		}
-		if err != nil {
-			d.log.WarnContext(ctx, "files of a tool call not kept", slog.Any("error", err))
-			d.scratch = true
-		}
+// request records that the tool is to be run. For a write the session must be the one whose files were opened.
+func (d *direct) request(ctx context.Context) error {
+	requested := event.ActionsRequested{Calls: []event.ActionCall{{CallID: d.id, ToolName: d.Name, Args: d.Input}}}
+	if !d.bound || !d.writes {
+		return d.record(ctx, requested)
 	}
-	return d.record(ctx, false, result)
+	var err error
+	d.row.Version, err = d.deps.Sessions.Record(ctx, d.row.ID, d.id, d.row.Version, requested)
+	return err
 }
 
-func (d *direct) record(ctx context.Context, idle bool, data ...event.Data) error {
+// settle records the result, with the files that the call changed if the session has not gone on, and returns it.
+func (d *direct) settle(ctx context.Context, out tool.Outcome) (tool.Outcome, error) {
+	if !d.bound || d.scratch {
+		return out, d.record(ctx, d.result(out, ""))
+	}
+	list, leftOut, err := d.files.commit(ctx)
+	if len(leftOut) > 0 {
+		out.Output = withNotes(out.Output, leftOut)
+	}
+	if err == nil && list != "" {
+		if _, err = d.deps.Sessions.Record(ctx, d.row.ID, d.id, d.row.Version, d.result(out, list)); err == nil {
+			return out, nil
+		}
+		if errors.Is(err, session.ErrStale) || bdkerr.CodeOf(err) == bdkerr.SessionBusy {
+			err = errors.New("the session has gone on meanwhile")
+		}
+	}
+	if err != nil {
+		d.log.WarnContext(ctx, "files of a tool call not kept", slog.Any("error", err))
+		d.scratch = true
+		if d.writes {
+			out = notKept(out, err)
+		}
+	}
+	return out, d.record(ctx, d.result(out, ""))
+}
+
+func (d *direct) result(out tool.Outcome, list string) event.ActionResult {
+	return event.ActionResult{CallID: d.id, ToolName: d.Name, Output: out.Output, IsError: out.IsError, Stubbed: out.Stubbed, Workspace: list}
+}
+
+// record appends to the log of the session, whatever goes on there.
+func (d *direct) record(ctx context.Context, data ...event.Data) error {
 	if !d.bound {
 		return nil
 	}
-	return d.deps.Sessions.Record(ctx, d.row.ID, d.id, idle, data...)
+	_, err := d.deps.Sessions.Record(ctx, d.row.ID, d.id, 0, data...)
+	return err
 }

@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
 type pathInput struct {
@@ -152,7 +154,7 @@ func TestCallWithoutASession(t *testing.T) {
 		"a write":                {engine.ToolCall{Name: "note"}, `"http "`},
 		"a gated one":            {engine.ToolCall{Name: "gated"}, `"http "`},
 		"by who may approve":     {engine.ToolCall{Name: "only_ops", Caller: "bearer:ops"}, `"http "`},
-		"a token of no session":  {engine.ToolCall{Name: "note", Token: "http:nobody.x"}, `"http nobody.x"`},
+		"a token of no session":  {engine.ToolCall{Name: "note", Token: "http:nobody.x"}, `"http ses_nobody"`},
 		"a token of a channel":   {engine.ToolCall{Name: "note", Token: "slack:C1:17.2"}, `"slack C1:17.2"`},
 		"again, nothing is left": {engine.ToolCall{Name: "look"}, `"nothing for local"`},
 	} {
@@ -294,36 +296,93 @@ func TestCallInSpecialSessions(t *testing.T) {
 	}
 }
 
-// A write that began while the session was idle leaves the files alone if a turn has begun when it ends.
-func TestCallThatATurnOvertakes(t *testing.T) {
+// What happens to the session while a tool writes beside it: the files that it wrote are not kept, and that is its result.
+func TestWriteThatTheSessionOvertakes(t *testing.T) {
 	t.Parallel()
-	s := filesStorage()
-	var begin atomic.Pointer[func()]
-	tools := append(fileTools(), bdk.NamedTool{Name: "slow", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"},
-		func(ctx context.Context, call *bdk.Call, in pathInput) (string, error) {
-			err := call.Workspace.WriteFile(ctx, in.Path, []byte("slow"), 0o644)
-			(*begin.Load())()
-			return "done", err
-		})})
-	e := newEngine(t, config{storage: s, tools: tools, script: "rules: [{text: ok}]"})
-	ref, acc := start(t, e, "hi")
+	in := json.RawMessage(`{"path":"a","text":"theirs"}`)
+	for name, tc := range map[string]struct {
+		overtake func(e *engine.Engine, ref turn.Ref, acc session.Accepted)
+		files    string
+		results  []string
+	}{
+		"a turn that runs": {func(e *engine.Engine, _ turn.Ref, acc session.Accepted) { send(t, e, acc, "now") }, `"nothing for local"`, []string{"slow failed"}},
+		"a turn that ended": {func(e *engine.Engine, _ turn.Ref, acc session.Accepted) {
+			ref, _ := send(t, e, acc, "now")
+			step(t, e, ref)
+		}, `"nothing for local"`, []string{"slow failed"}},
+		"another write": {func(e *engine.Engine, ref turn.Ref, _ session.Accepted) {
+			callTool(t, e, engine.ToolCall{Name: "note", Input: in, SessionID: ref.SessionID})
+		}, `"theirs"`, []string{"note", "slow failed"}},
+		"a read": {func(e *engine.Engine, ref turn.Ref, _ session.Accepted) {
+			callTool(t, e, engine.ToolCall{Name: "look", Input: in, SessionID: ref.SessionID})
+		}, `"slow"`, []string{"look", "slow"}},
+	} {
+		var overtake func()
+		tools := append(fileTools(), bdk.NamedTool{Name: "slow", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "d"},
+			func(ctx context.Context, call *bdk.Call, in pathInput) (string, error) {
+				err := call.Workspace.WriteFile(ctx, in.Path, []byte("slow"), 0o644)
+				overtake()
+				return "done", err
+			})})
+		s := filesStorage()
+		e := newEngine(t, config{storage: s, tools: tools, script: "rules: [{text: ok}]"})
+		ref, acc := start(t, e, "hi")
+		step(t, e, ref)
+		overtake = func() { tc.overtake(e, ref, acc) }
+		got := callTool(t, e, engine.ToolCall{Name: "slow", Input: in, SessionID: ref.SessionID})
+		kept := tc.files == `"slow"`
+		if got.IsError == kept || got.ScratchWorkspace == kept {
+			t.Errorf("%s: %+v (%s)", name, got, got.Result)
+		}
+		if !kept && (!strings.Contains(string(got.Result), "was not kept: the session has gone on meanwhile") || !strings.Contains(string(got.Result), "done")) {
+			t.Errorf("%s: the caller is told %s", name, got.Result)
+		}
+		if _, err := e.Stop(t.Context(), ref.SessionID, ""); err != nil && bdkerr.CodeOf(err) == "" {
+			t.Fatal(err)
+		}
+		if got := callTool(t, e, engine.ToolCall{Name: "look", Input: in, SessionID: ref.SessionID}); string(got.Result) != tc.files {
+			t.Errorf("%s: the files are %s; want %s", name, got.Result, tc.files)
+		}
+		var results []string
+		for _, r := range find[event.ActionResult](t, events(t, s.sessions, ref.SessionID)) {
+			if r.IsError {
+				r.ToolName += " failed"
+			}
+			results = append(results, r.ToolName)
+		}
+		if d := cmp.Diff(append(tc.results, "look"), results); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// Of writes beside each other nothing is lost silently: what a call says that it left is there.
+func TestWritesBesideEachOther(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, config{storage: filesStorage(), tools: fileTools(), script: "rules: [{text: ok}]"})
+	ref, _ := start(t, e, "hi")
 	step(t, e, ref)
-	overtake := func() { ref, acc = send(t, e, acc, "now") }
-	begin.Store(&overtake)
-	got := callTool(t, e, engine.ToolCall{Name: "slow", Input: json.RawMessage(`{"path":"a"}`), SessionID: ref.SessionID})
-	if got.IsError || !got.ScratchWorkspace {
-		t.Errorf("%+v; want a result, and to be told that the files were not kept", got)
+	var kept [8]bool
+	var all sync.WaitGroup
+	for i := range kept {
+		all.Go(func() {
+			in := json.RawMessage(fmt.Sprintf(`{"path":"f%d","text":"%d"}`, i, i))
+			out, err := e.CallTool(t.Context(), engine.ToolCall{Name: "note", Input: in, SessionID: ref.SessionID, Caller: "local"})
+			if err != nil && bdkerr.CodeOf(err) != bdkerr.SessionBusy {
+				t.Error(err)
+			}
+			kept[i] = err == nil && !out.IsError
+		})
 	}
-	step(t, e, ref)
-	if got := callTool(t, e, engine.ToolCall{Name: "look", Input: json.RawMessage(`{"path":"a"}`), SessionID: ref.SessionID}); string(got.Result) != `"nothing for local"` {
-		t.Errorf("the files: %s", got.Result)
+	all.Wait()
+	if !slices.Contains(kept[:], true) {
+		t.Error("of no call the files were kept")
 	}
-	var results []string
-	for _, r := range find[event.ActionResult](t, events(t, s.sessions, ref.SessionID)) {
-		results = append(results, r.ToolName+r.Workspace)
-	}
-	if d := cmp.Diff([]string{"slow", "look"}, results); d != "" {
-		t.Error(d)
+	for i, kept := range kept {
+		got := callTool(t, e, engine.ToolCall{Name: "look", Input: json.RawMessage(fmt.Sprintf(`{"path":"f%d"}`, i)), SessionID: ref.SessionID})
+		if there := string(got.Result) == fmt.Sprintf(`"%d"`, i); there != kept {
+			t.Errorf("file %d is there: %v; its call said so: %v", i, there, kept)
+		}
 	}
 }
 

@@ -354,21 +354,43 @@ func claimKeeps(b *bench) {
 func records(b *bench) {
 	acc := b.start()
 	w := b.open(b.store, acc)
-	err := b.store.Record(b.Context(), acc.SessionID, "tool_1", true, event.SkillLoaded{})
+	record := func(version int64, data ...event.Data) (int64, error) {
+		return b.store.Record(b.Context(), acc.SessionID, "tool_1", version, data...)
+	}
+	version := func() int64 {
+		row, err := b.store.Get(b.Context(), acc.SessionID)
+		b.must(err)
+		return row.Version
+	}
+	_, err := record(version(), event.SkillLoaded{})
 	b.wantCode(err, bdkerr.SessionBusy)
-	b.must(b.store.Record(b.Context(), acc.SessionID, "tool_1", false, event.SkillLoaded{}, event.SkillLoaded{}))
+	_, err = record(0, event.SkillLoaded{}, event.SkillLoaded{})
+	b.must(err)
 	_, err = w.Finish(b.Context(), event.TurnCompleted{}, event.SessionWaiting{})
 	b.must(err)
+	read := version()
+	var kept atomic.Int64
 	b.must(parallel(8, func(i int) error {
-		return b.store.Record(b.Context(), acc.SessionID, "tool_1", i%2 == 0, event.SkillLoaded{})
+		_, err := record(read*int64(i%2), event.SkillLoaded{})
+		if i%2 == 1 && err == nil {
+			kept.Add(1)
+		} else if i%2 == 1 && errors.Is(err, session.ErrStale) {
+			return nil
+		}
+		return err
 	}))
+	b.diff("recorded for one version", int64(1), kept.Load())
+	b.diff("version", read+1, version())
+	next, err := record(read+1, event.SkillLoaded{})
+	b.must(err)
+	b.diff("version", []int64{read + 2, read + 2}, []int64{next, version()})
 	log := b.log(acc.SessionID)
-	b.diff("length of the log", 14, len(log))
+	b.diff("length of the log", 12, len(log))
 	b.diff("turn", "tool_1", log[2].TurnID)
 	if _, err := b.send(acc, alice, acc.Token); err != nil {
 		b.Fatal(err)
 	}
-	err = b.store.Record(b.Context(), "nobody", "tool_1", true, event.SkillLoaded{})
+	_, err = b.store.Record(b.Context(), "nobody", "tool_1", 1, event.SkillLoaded{})
 	b.wantCode(err, bdkerr.NotFound)
 }
 
