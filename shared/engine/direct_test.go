@@ -386,6 +386,24 @@ func TestWritesBesideEachOther(t *testing.T) {
 	}
 }
 
+// First files that no workspace can have are refused before there is a session.
+func TestStartChecksTheFirstFiles(t *testing.T) {
+	t.Parallel()
+	s := filesStorage()
+	e := newEngine(t, config{storage: s, tools: fileTools(), script: "rules: [{text: ok}]"})
+	for files, want := range map[string]bdkerr.Code{
+		`{"files":{"a":"","A":""}}`: bdkerr.InvalidRequest, `{"files":{".agents/tools/x":""}}`: bdkerr.InvalidRequest, `{"files":{"a":""}}`: "",
+	} {
+		ref, err := blob.New(s.blobs).Put(t.Context(), []byte(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Start(t.Context(), session.Start{Owner: "local", Message: "hi", Files: string(ref)}); bdkerr.CodeOf(err) != want {
+			t.Errorf("%s: %v; want code %q", files, err, want)
+		}
+	}
+}
+
 // What a command leaves that cannot be kept is told once.
 func TestWhatIsNotKeptIsTold(t *testing.T) {
 	t.Parallel()

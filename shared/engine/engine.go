@@ -127,6 +127,9 @@ func (e *Engine) Start(ctx context.Context, in session.Start) (session.Accepted,
 			return session.Accepted{}, err
 		}
 	}
+	if err := e.checkFiles(ctx, in.Files); err != nil {
+		return session.Accepted{}, err
+	}
 	acc, err := e.deps.Sessions.Start(ctx, in)
 	return e.started(ctx, acc, err)
 }

@@ -43,6 +43,17 @@ func (e *Engine) openFiles(list, given string) *files {
 	}}
 }
 
+// checkFiles returns an error if what a client gave cannot be the first files of a session, beside those that the agent gives.
+func (e *Engine) checkFiles(ctx context.Context, given string) error {
+	if given == "" || e.deps.Workspaces == nil {
+		return nil
+	}
+	first := e.openFiles("", given)
+	defer first.close(ctx, e.deps.Log)
+	_, err := first.Files(ctx)
+	return err
+}
+
 // given reads the files that a client gave.
 func (e *Engine) given(ctx context.Context, ref string) (map[string]string, error) {
 	raw, err := e.deps.Blobs.Get(ctx, blob.Ref(ref))

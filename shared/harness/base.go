@@ -18,7 +18,7 @@ import (
 )
 
 // scriptFile returns the path of an agent tool in workspaces.
-func scriptFile(name string) string { return path.Join(agentDir, "tools", name) }
+func scriptFile(name string) string { return path.Join(workspace.AgentDir, "tools", name) }
 
 // Base returns the files that every workspace of an agent has: AGENTS.md, see [Catalog], the skills in .agents/skills/ and the
 // agent tools in .agents/tools/. Dir is the agent's folder, where the folders of the skills are; their files are read when they

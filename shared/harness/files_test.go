@@ -13,6 +13,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/harness"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 	"github.com/bdk-lambda/bdk/shared/workspace/workspacetest"
 )
 
@@ -195,7 +196,11 @@ func TestNoEditIsLost(t *testing.T) {
 
 func TestTheAgentsOwnFolderIsReadOnly(t *testing.T) {
 	t.Parallel()
-	b := setup(t, harness.Options{}, map[string]string{".agents/tools/x": "#!/bin/sh\n"})
+	base, err := workspace.NewLayer(map[string][]byte{".agents/tools/x": []byte("#!/bin/sh\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := setupOn(t, harness.Options{}, workspace.Options{Base: base}, nil)
 	for _, p := range []string{".agents/tools/x", "./.agents/tools/x", ".Agents/tools/x", ".agents", ".agents/new"} {
 		b.fails(t, "write", input(t, map[string]any{"path": p, "content": "x"}), "the agent's own folder")
 		b.fails(t, "edit", input(t, map[string]any{"path": p, "old": "sh", "new": "x"}), "the agent's own folder")

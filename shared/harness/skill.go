@@ -7,16 +7,14 @@ import (
 	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
-
-// agentDir is the folder of the agent's own files in workspaces.
-const agentDir = ".agents"
 
 // maxSkillFiles bounds the files that the answer of skill lists.
 const maxSkillFiles = 200
 
 // skillDir returns the folder of a skill in workspaces.
-func skillDir(name string) string { return path.Join(agentDir, "skills", name) }
+func skillDir(name string) string { return path.Join(workspace.AgentDir, "skills", name) }
 
 // skillFile returns the path of a skill's text in workspaces.
 func skillFile(name string) string { return path.Join(skillDir(name), "SKILL.md") }

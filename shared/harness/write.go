@@ -14,6 +14,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
+	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
 // locks let the calls of a session change its files one after the other: a model edits a file at several places in one step.
@@ -46,8 +47,8 @@ func (l *locks) take(ctx context.Context, session string) (done func(), err erro
 // what the model is told by the agent's author, is not for the model to replace.
 func ownPath(p string) (string, error) {
 	name, err := filePath(p)
-	if top, _, _ := strings.Cut(name, "/"); err == nil && strings.EqualFold(top, agentDir) {
-		return "", bdkerr.New(bdkerr.Forbidden, "the path %q cannot be written: %s is the agent's own folder", name, agentDir)
+	if err == nil && workspace.InAgentDir(name) {
+		return "", bdkerr.New(bdkerr.Forbidden, "the path %q cannot be written: %s is the agent's own folder", name, workspace.AgentDir)
 	}
 	return name, err
 }

@@ -160,3 +160,12 @@ func fold(p string) string {
 		return unicode.ToLower(least)
 	}, p)
 }
+
+// AgentDir is the folder of the agent's own files in workspaces.
+const AgentDir = ".agents"
+
+// InAgentDir says whether a path is AgentDir or in it, on any file system.
+func InAgentDir(p string) bool {
+	top, _, _ := strings.Cut(p, "/")
+	return strings.EqualFold(top, AgentDir)
+}

@@ -70,8 +70,9 @@ func New(blobs *blob.Store, opts Options) *Store {
 
 // Open returns the workspace that a Commit has given the reference ref, or a new one if ref is "". That begins with the
 // seed's files and those in first, paths to contents, which win over the seed; first is ignored otherwise. The error is a
-// bdkerr.InvalidRequest for a reference or a path of the wrong form. Everything else is looked at on first use: then a
-// manifest that is missing or corrupt is a bdkerr.NoWorkspace error. The caller must Close the workspace.
+// bdkerr.InvalidRequest for a reference or a path of the wrong form, or one in first that is in [AgentDir]. Everything else is looked
+// at on first use: then files that clash are a bdkerr.InvalidRequest error, too many or too large ones a bdkerr.PayloadTooLarge one,
+// and a manifest that is missing or corrupt a bdkerr.NoWorkspace one. The caller must Close the workspace.
 func (s *Store) Open(_ context.Context, ref string, first map[string]string) (*Workspace, error) {
 	if ref != "" {
 		if err := blob.Ref(ref).Check(); err != nil {
@@ -82,6 +83,9 @@ func (s *Store) Open(_ context.Context, ref string, first map[string]string) (*W
 	for p := range first {
 		if err := CheckPath(p); err != nil {
 			return nil, err
+		}
+		if InAgentDir(p) {
+			return nil, bdkerr.New(bdkerr.InvalidRequest, "the path %q cannot be given: %s is the agent's own folder", p, AgentDir)
 		}
 	}
 	return &Workspace{store: s, ref: ref, first: first}, nil
@@ -323,7 +327,7 @@ func (w *Workspace) begin() (*tree, error) {
 	for _, p := range slices.Sorted(maps.Keys(w.first)) {
 		data := []byte(w.first[p])
 		f := file{size: int64(len(data)), ref: blob.RefOf(data), data: data, pending: true}
-		if err := errors.Join(limits.checkSize(p, f.size), t.put(p, f)); err != nil {
+		if err := errors.Join(limits.checkSize(p, f.size), w.store.opts.Base.check(p), t.put(p, f)); err != nil {
 			return nil, err
 		}
 	}

@@ -491,6 +491,31 @@ func TestEveryEntryPointRefusesPathTricks(t *testing.T) {
 	}
 }
 
+// What a client gives has to fit beside what the agent gives, or its session would begin with files that nobody can open.
+func TestFirstFilesFitBesideTheAgents(t *testing.T) {
+	t.Parallel()
+	layer := func(p string) *workspace.Layer {
+		l, err := workspace.NewLayer(map[string][]byte{p: []byte("agent")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	f := setup(t, workspace.Options{Base: layer("lib/a"), Seed: layer("docs/b")})
+	for _, p := range []string{".agents", ".agents/x", ".Agents/skills/x/SKILL.md"} {
+		_, err := f.Open(t.Context(), "", map[string]string{p: ""})
+		wantCode(t, err, bdkerr.InvalidRequest)
+	}
+	for _, p := range []string{"docs", "Docs/c", "docs/B", "docs/b/c", "lib", "LIB/c", "lib/a/b"} {
+		_, err := f.open(t, "", map[string]string{p: ""}).Files(t.Context())
+		wantCode(t, err, bdkerr.InvalidRequest)
+	}
+	files, err := f.open(t, "", map[string]string{"docs/b": "mine", "lib/c": "", ".agentsx": ""}).Files(t.Context())
+	if err != nil || len(files) != 4 {
+		t.Errorf("%v, %v; want lib/a and the three that were given", files, err)
+	}
+}
+
 func TestPathsThatClashAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]string{{"a", "A"}, {"a", "a/b"}, {"a/b", "a"}, {"a/b", "A/c"}, {"straße", "STRAẞE"}, {"É", "é"}, {"a/b/c", "a/B"}, {"σ", "ς"}, {"a/b", "A"}} {

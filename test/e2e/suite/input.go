@@ -54,6 +54,7 @@ func badBodies(t *testing.T, target Target) {
 		"path with NUL":    `{"message":"x","workspaceFiles":{"a\u0000":""}}`,
 		"path backwards":   `{"message":"x","workspaceFiles":{"a\\b":""}}`,
 		"file of bytes":    `{"message":"x","workspaceFiles":{"a":[1]}}`,
+		"agent's own file": `{"message":"x","workspaceFiles":{".Agents/tools/x":""}}`,
 		"file in a file":   `{"message":"x","workspaceFiles":{"a":"","a/b":""}}`,
 		"title of nothing": `{"message":"x","title":null}`,
 	} {
