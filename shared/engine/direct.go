@@ -122,9 +122,7 @@ func (e *Engine) bind(ctx context.Context, c ToolCall) (session.Record, error) {
 			return none, bdkerr.New(bdkerr.BadToken, "continuationToken is %.80q: it must be <channelId>:<key>", c.Token)
 		}
 		none.Channel, none.ID = channel, key
-		if id = session.SessionOf(c.Token); id != "" { // the rest of such a key is a secret, wherever the session is
-			none.ID = id
-		}
+		id = session.SessionOf(c.Token)
 	}
 	if id == "" {
 		return none, nil

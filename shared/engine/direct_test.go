@@ -154,7 +154,7 @@ func TestCallWithoutASession(t *testing.T) {
 		"a write":                {engine.ToolCall{Name: "note"}, `"http "`},
 		"a gated one":            {engine.ToolCall{Name: "gated"}, `"http "`},
 		"by who may approve":     {engine.ToolCall{Name: "only_ops", Caller: "bearer:ops"}, `"http "`},
-		"a token of no session":  {engine.ToolCall{Name: "note", Token: "http:nobody.x"}, `"http ses_nobody"`},
+		"a token of no session":  {engine.ToolCall{Name: "note", Token: "http:nobody.x"}, `"http nobody.x"`},
 		"a token of a channel":   {engine.ToolCall{Name: "note", Token: "slack:C1:17.2"}, `"slack C1:17.2"`},
 		"again, nothing is left": {engine.ToolCall{Name: "look"}, `"nothing for local"`},
 	} {
