@@ -9,7 +9,15 @@ type Project struct {
 	Tools        []NamedTool  // in name order
 	Skills       []NamedSkill // in name order
 	Subagents    []Subagent   // in name order
-	Seed         string       // the folder with the first files of each session, relative to the agent's folder; "" for none
+
+	Hooks           []NamedHook       // in name order
+	Channels        []NamedChannel    // in name order
+	Schedules       []NamedSchedule   // in name order
+	Connections     []NamedConnection // in name order
+	HostConnections []NamedConnection // for code only; in name order
+	ArtifactKinds   ArtifactKinds     // the zero value if there is no artifacts.go
+
+	Seed string // the folder with the first files of each session, relative to the agent's folder; "" for none
 }
 
 // NamedSkill is a skill and the name its path gave it.
@@ -33,4 +41,32 @@ type NamedTool struct {
 	Name   string // as the model sees it
 	Source string // the file it is defined in, relative to the agent's folder
 	Tool   Tool   // its definition
+}
+
+// NamedHook is a hook and the name its path gave it.
+type NamedHook struct {
+	Name   string // with slashes, such as audit/usage
+	Source string // the file it is defined in, relative to the agent's folder
+	Hook   Hook   // its definition
+}
+
+// NamedChannel is a channel and the id its path gave it.
+type NamedChannel struct {
+	Name    string  // the id
+	Source  string  // the file it is defined in, relative to the agent's folder
+	Channel Channel // its definition
+}
+
+// NamedSchedule is a schedule and the id its path gave it.
+type NamedSchedule struct {
+	Name     string   // the id
+	Source   string   // the file it is defined in, relative to the agent's folder
+	Schedule Schedule // its definition
+}
+
+// NamedConnection is a connection and the name its path gave it.
+type NamedConnection struct {
+	Name       string     // as its tools are prefixed
+	Source     string     // the file it is defined in, relative to the agent's folder
+	Connection Connection // its definition
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 )
 
@@ -13,6 +14,23 @@ var (
 	ErrChanged  = errors.New("bdk: changed meanwhile") // the entry has another version, or is gone, or is there already
 	ErrDryRun   = errors.New("bdk: not in a dry run")  // the session of the call answers writes without running them
 )
+
+// Services are what a host offers to an agent's code, whoever calls it. In the zero value there are none. What belongs to a session
+// belongs to that of the caller.
+type Services struct {
+	KV        KV           // values that all sessions of the agent share
+	Artifacts Artifacts    // what the session has made for people
+	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
+	Logger    *slog.Logger // set by the host; call Log
+}
+
+// Log returns a logger whose records carry the ids of the caller. That of the zero Services discards them.
+func (s *Services) Log() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
+}
 
 // Sessions are the conversations of the agent, which a call may begin, continue and watch. It is safe for concurrent use.
 type Sessions interface {

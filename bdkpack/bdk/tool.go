@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -444,14 +443,12 @@ func (t Tool) Run(ctx context.Context, call *Call, input json.RawMessage) (any, 
 
 // Call is what a tool knows about the call it serves. The zero Call is usable in tests of a tool's function.
 type Call struct {
-	ID        string       // the call id of the events actions.requested and action.result; stable across restarts, so it serves as an idempotency key
-	Session   SessionInfo  // who asks
-	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
-	Logger    *slog.Logger // set by the host; tools call Log
-	Workspace Workspace    // the files of the session; nil in the zero Call
-	Sessions  Sessions     // the conversations of the agent; nil in the zero Call
-	KV        KV           // values that all sessions of the agent share; nil in the zero Call
-	Artifacts Artifacts    // what the session has made for people; nil in the zero Call
+	Services // of the host, for this session
+
+	ID        string      // the call id of the events actions.requested and action.result; stable across restarts, so it serves as an idempotency key
+	Session   SessionInfo // who asks
+	Workspace Workspace   // the files of the session; nil in the zero Call
+	Sessions  Sessions    // the conversations of the agent; nil in the zero Call
 }
 
 // Workspace is the files of a session. What a call changes is kept with its result. Names are relative paths with slashes;
@@ -475,14 +472,6 @@ type File struct {
 	Path string // relative, with slashes
 	Size int64  // bytes
 	Exec bool   // may be executed
-}
-
-// Log returns a logger whose records carry the ids of the call. That of a zero Call discards them.
-func (c *Call) Log() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
 }
 
 // SessionInfo describes the session of a call.

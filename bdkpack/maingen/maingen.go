@@ -72,6 +72,14 @@ func definitions(a project.Agent) []project.Definition {
 	for _, t := range a.Tools {
 		all = append(all, t.Definition)
 	}
+	for _, s := range slots(a) {
+		for _, d := range s.list {
+			all = append(all, d.Definition)
+		}
+	}
+	if a.ArtifactKinds != nil {
+		all = append(all, *a.ArtifactKinds)
+	}
 	for _, s := range a.Skills {
 		if s.Definition != nil {
 			all = append(all, *s.Definition)
@@ -84,6 +92,22 @@ func definitions(a project.Agent) []project.Definition {
 		}
 	}
 	return all
+}
+
+// slot is a field of a project with definitions that have nothing but a name.
+type slot struct {
+	field, kind string // of bdk.Project, and in package bdk
+	list        []project.Named
+}
+
+func slots(a project.Agent) []slot {
+	return []slot{
+		{"Hooks", "Hook", a.Hooks},
+		{"Channels", "Channel", a.Channels},
+		{"Schedules", "Schedule", a.Schedules},
+		{"Connections", "Connection", a.Connections},
+		{"HostConnections", "Connection", a.HostConnections},
+	}
 }
 
 func writeProject(b *bytes.Buffer, a project.Agent, names map[string]string) {
@@ -126,6 +150,19 @@ func writeProject(b *bytes.Buffer, a project.Agent, names map[string]string) {
 			fmt.Fprintf(b, "{\nName: %q, Source: %q, Agent: %s,\n%s},\n", s.Name, s.Config.File, ref(s.Config), instructions(s.Instructions))
 		}
 		b.WriteString("},\n")
+	}
+	for _, s := range slots(a) {
+		if len(s.list) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "%s: []bdk.Named%s{\n", s.field, s.kind)
+		for _, d := range s.list {
+			fmt.Fprintf(b, "{Name: %q, Source: %q, %s: %s},\n", d.Name, d.File, s.kind, ref(d.Definition))
+		}
+		b.WriteString("},\n")
+	}
+	if a.ArtifactKinds != nil {
+		fmt.Fprintf(b, "ArtifactKinds: %s,\n", ref(*a.ArtifactKinds))
 	}
 	if a.Seed != "" {
 		fmt.Fprintf(b, "Seed: %q,\n", a.Seed)

@@ -23,14 +23,14 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 	config, text := def("example.com/a/bot", "Agent", "bot/agent.go"), def("example.com/b/agent", "Instructions", "agent/instructions.go")
 	a := project.Agent{
 		Slug: "a", Config: &config, Instructions: project.Instructions{Text: "A"},
-		Tools: []project.Tool{
+		Tools: []project.Named{
 			{Name: "greet", Definition: def("example.com/a/bot/tools", "Greet", "bot/tools/greet.go")},
 			{Name: "wave", Definition: def("example.com/a/bot/tools", "WaveBack", "bot/tools/wave.go")},
 		},
 	}
 	b := project.Agent{
 		Slug: "b", Instructions: project.Instructions{Definition: &text},
-		Tools: []project.Tool{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
+		Tools: []project.Named{{Name: "greet", Definition: def("example.com/b/agent/tools", "Greet", "agent/tools/greet.go")}},
 	}
 	skill, sub, subText := def("example.com/c/bot/skills", "Research", "bot/skills/research.go"), def("example.com/c/bot/subagents/helper", "Agent", "bot/subagents/helper/agent.go"), def("example.com/c/bot/subagents/helper", "Instructions", "bot/subagents/helper/instructions.go")
 	c := project.Agent{
@@ -45,6 +45,15 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 			{Name: "plain", Config: def("example.com/c/bot/subagents/plain", "Agent", "bot/subagents/plain/agent.go")},
 		},
 	}
+	kinds := def("example.com/d/bot", "Artifacts", "bot/artifacts.go")
+	one := func(dir, name string) []project.Named {
+		return []project.Named{{Name: name, Definition: def("example.com/d/bot/"+dir, "One", "bot/"+dir+"/"+name+".go")}}
+	}
+	d := project.Agent{
+		Slug: "d", Instructions: project.Instructions{Text: "D"}, ArtifactKinds: &kinds,
+		Hooks: one("hooks", "audit/usage"), Channels: one("channels", "review"), Schedules: one("schedules", "daily"),
+		Connections: one("mcp-connections", "linear"), HostConnections: one("host-connections", "inventory"),
+	}
 	for name, c := range map[string]struct {
 		generate func([]project.Agent) ([]byte, error)
 		agents   []project.Agent
@@ -52,6 +61,7 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 		"markdown_only": {maingen.Generate, []project.Agent{{Slug: "quiet", Instructions: project.Instructions{Text: "Say `nothing`.\n\n\"Ever\"."}}}},
 		"two_agents":    {maingen.Generate, []project.Agent{a, b}},
 		"all_parts":     {maingen.Generate, []project.Agent{c}},
+		"slots":         {maingen.Generate, []project.Agent{d}},
 		"functions":     {maingen.GenerateFunctions, []project.Agent{a}},
 	} {
 		t.Run(name, func(t *testing.T) {

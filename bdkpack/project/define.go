@@ -37,9 +37,16 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 			v.take(f, def)
 		}
 	}
-	slices.SortFunc(f.agent.Tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+	sortNamed(f.agent.Tools)
+	for _, s := range slots() {
+		sortNamed(*s.into(f.agent))
+	}
 	l.sortSkills(f)
 	l.checkOwnNames(f)
+}
+
+func sortNamed(all []Named) {
+	slices.SortFunc(all, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // take puts a definition where it belongs.
@@ -47,7 +54,12 @@ func (v *view) take(f *folder, def *Definition) {
 	s := v.src.sub
 	switch kind := v.src.kind; {
 	case kind == "Tool":
-		f.agent.Tools = append(f.agent.Tools, Tool{v.src.name, *def})
+		f.agent.Tools = append(f.agent.Tools, Named{v.src.name, *def})
+	case v.src.slot != nil:
+		list := v.src.slot.into(f.agent)
+		*list = append(*list, Named{v.src.name, *def})
+	case kind == "ArtifactKinds":
+		f.agent.ArtifactKinds = def
 	case kind == "Skill":
 		f.agent.Skills = append(f.agent.Skills, Skill{Name: v.src.name, File: def.File, Definition: def})
 	case kind == "Agent" && s != nil:
@@ -132,7 +144,7 @@ func kind(t types.Type) string {
 		return ""
 	}
 	switch name := named.Obj().Name(); name {
-	case "Tool", "Agent", "Instructions", "Skill":
+	case "Tool", "Agent", "Instructions", "Skill", "Hook", "Channel", "Schedule", "Connection", "ArtifactKinds":
 		return name
 	}
 	return ""
@@ -172,7 +184,7 @@ func (v *view) definition(f *folder) *Definition {
 		return &Definition{Package: v.pkg.PkgPath, Var: found[0].obj.Name(), File: f.rel(v.src.path), Line: p.Line}
 	case len(found) > 1:
 		help := "keep one of them: an agent has one, or begin the name of the other with a lower-case letter if it is a helper"
-		if v.src.kind == "Tool" {
+		if v.src.kind == "Tool" || v.src.slot != nil {
 			help = "move one of them into a file of its own, or begin its name with a lower-case letter if it is a helper"
 		}
 		v.fail(codeTwo, found[1].obj.Pos(), help,
@@ -193,15 +205,17 @@ func (v *view) definition(f *folder) *Definition {
 }
 
 // whereTo says where definitions belong.
-const whereTo = "move it: a tool into tools/<name>.go, a skill into skills/<name>.go, the configuration into agent.go, instructions into instructions.go"
+const whereTo = "move it: a tool into tools/<name>.go, a skill into skills/<name>.go, a hook into hooks/<name>.go and so on, the configuration into agent.go, instructions into instructions.go"
 
 // what names what the file should define.
 func (v *view) what() string {
-	switch v.src.kind {
-	case "Tool":
+	switch {
+	case v.src.kind == "Tool":
 		return "the tool " + v.src.name
-	case "Skill":
+	case v.src.kind == "Skill":
 		return "the skill " + v.src.name
+	case v.src.slot != nil:
+		return "the " + v.src.slot.what + " " + v.src.name
 	}
 	return v.src.name
 }
@@ -228,7 +242,12 @@ func (v *view) none() {
 		"Agent":        "write: var Agent = bdk.Agent{Model: \"…\"}, or remove the file",
 		"Instructions": "write: var Instructions = bdk.Instructions(\"…\")",
 		"Skill":        "write: var Skill = bdk.Skill{Description: \"Use when …\", Markdown: \"…\"}, or move helpers into lib/",
+
+		"ArtifactKinds": "write: var Artifacts = bdk.ArtifactKinds{…}, or remove the file",
 	}[v.src.kind]
+	if v.src.slot != nil {
+		help = "write: var Name = " + v.src.slot.define + ", or move helpers into lib/"
+	}
 	v.l.fail(codeNone, diag.Pos{File: v.src.path}, help, "no exported variable of type bdk.%s in this file, which should define %s", v.src.kind, v.what())
 }
 

@@ -44,6 +44,7 @@ type source struct {
 	kind string // the definition's type in package bdk
 	name string // what the path names it
 	sub  *sub   // nil if it is the agent's own
+	slot *slot  // that it is in, nil if it is in none
 }
 
 // findAgents fills in the workspace's agents.
@@ -124,7 +125,7 @@ func (l *loader) addAgent(dir, root string, twice bool) {
 	case slug == "v1" || slug == "playground" || slug == "docs":
 		l.fail(codeReservedSlug, pos, "rename the folder", "the name %q belongs to the server's own routes", slug)
 	}
-	l.ws.Agents = append(l.ws.Agents, Agent{Slug: slug, Dir: dir, Root: root, Tools: []Tool{}})
+	l.ws.Agents = append(l.ws.Agents, Agent{Slug: slug, Dir: dir, Root: root, Tools: []Named{}})
 }
 
 func slugPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`) }
@@ -209,8 +210,13 @@ func (l *loader) scanDir(f *folder, path string) {
 		l.scanSandbox(f, path)
 	case slices.Contains(laterDirs(), name):
 		l.unsupported(path)
+	case slotOf(name) != nil:
+		l.scanSlot(f, *slotOf(name), path, "")
 	default:
 		known := append(laterDirs(), "tools", "instructions", "skills", "subagents", "sandbox")
+		for _, s := range slots() {
+			known = append(known, s.dir)
+		}
 		if meant := nearest(name, known); meant != "" {
 			f.inline = maybe // there is one mistake, not another one of missing instructions
 			l.fail(codeUnknownEntry, diag.Pos{File: path}, "did you mean "+meant+"/? Rename the folder; helpers belong in lib/",
@@ -223,7 +229,7 @@ func (l *loader) scanDir(f *folder, path string) {
 }
 
 func laterDirs() []string {
-	return []string{"hooks", "channels", "schedules", "mcp-connections", "host-connections", "extensions"}
+	return []string{"extensions"}
 }
 
 func (l *loader) unsupported(path string) {
@@ -243,6 +249,7 @@ func (l *loader) scanGoFile(f *folder, path string) {
 	case "doc.go":
 	case "artifacts.go":
 		l.unsupported(path)
+		l.addSource(f, source{path: path, kind: "ArtifactKinds", name: "the kinds of artifacts"})
 	default:
 		help := "move helpers into lib/, and each tool into a file of its own in tools/"
 		if meant := nearest(name, []string{"agent.go", "instructions.go"}); meant != "" {

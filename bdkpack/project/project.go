@@ -42,10 +42,17 @@ type Agent struct {
 	Models       []string     `json:"models,omitempty"`   // that Config names by constants: its model, then its fallbacks
 	Computed     bool         `json:"computed,omitempty"` // Config has models that only running its code would tell
 	Instructions Instructions `json:"instructions"`
-	Tools        []Tool       `json:"tools"`               // in name order
+	Tools        []Named      `json:"tools"`               // in name order
 	Skills       []Skill      `json:"skills,omitempty"`    // in name order
 	Subagents    []Subagent   `json:"subagents,omitempty"` // in name order
-	Seed         string       `json:"seed,omitempty"`      // the folder with the first files of sessions, relative to Dir; "" for none
+
+	Hooks           []Named     `json:"hooks,omitempty"`           // in name order
+	Channels        []Named     `json:"channels,omitempty"`        // in name order
+	Schedules       []Named     `json:"schedules,omitempty"`       // in name order
+	Connections     []Named     `json:"connections,omitempty"`     // in name order
+	HostConnections []Named     `json:"hostConnections,omitempty"` // in name order
+	ArtifactKinds   *Definition `json:"artifactKinds,omitempty"`
+	Seed            string      `json:"seed,omitempty"` // the folder with the first files of sessions, relative to Dir; "" for none
 }
 
 // Instructions are an agent's instructions: text or a definition, neither if Agent.Instructions has them.
@@ -55,8 +62,8 @@ type Instructions struct {
 	Definition *Definition `json:"definition,omitempty"`
 }
 
-// Tool is a tool and the name its file gave it.
-type Tool struct {
+// Named is a definition and the name its file gave it.
+type Named struct {
 	Name string `json:"name"`
 	Definition
 }

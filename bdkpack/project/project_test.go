@@ -39,7 +39,7 @@ func TestAgentIsDiscoveredByItsPaths(t *testing.T) {
 			Text:  "# Greeter\n\nCall `greet` before you answer.",
 			Files: []string{"bot/instructions/10-role.md", "bot/instructions/20-tools.md"},
 		},
-		Tools: []project.Tool{{Name: "greet", Definition: project.Definition{Package: pkg + "/tools", Var: "Greet", File: "bot/tools/greet.go", Line: 16}}},
+		Tools: []project.Named{{Name: "greet", Definition: project.Definition{Package: pkg + "/tools", Var: "Greet", File: "bot/tools/greet.go", Line: 16}}},
 	}}
 	if diff := cmp.Diff(want, ws.Agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)

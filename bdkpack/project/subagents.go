@@ -68,10 +68,10 @@ func (l *loader) scanSubagent(f *folder, dir string) {
 func (l *loader) scanSubagentEntry(f *folder, s *sub, path string, folder bool) {
 	switch name := filepath.Base(path); {
 	case name == "agent.go":
-		l.addSource(f, source{path, "Agent", "the subagent " + s.Name, s})
+		l.addSource(f, source{path: path, kind: "Agent", name: "the subagent " + s.Name, sub: s})
 	case name == "instructions.go":
 		s.forms = append(s.forms, path)
-		l.addSource(f, source{path, "Instructions", "the instructions of the subagent " + s.Name, s})
+		l.addSource(f, source{path: path, kind: "Instructions", name: "the instructions of the subagent " + s.Name, sub: s})
 	case name == "instructions.md":
 		s.forms = append(s.forms, path)
 		s.Instructions = l.readMarkdown(f, []string{path})
@@ -79,7 +79,7 @@ func (l *loader) scanSubagentEntry(f *folder, s *sub, path string, folder bool) 
 		s.forms = append(s.forms, path)
 		s.Instructions = l.readMarkdown(f, l.markdownFiles(path))
 	case name == "doc.go" || folder && (name == "lib" || name == "testdata"):
-	case folder && slices.Contains(append(laterDirs(), "tools", "skills", "subagents", "sandbox", "reminders"), name):
+	case folder && (slotOf(name) != nil || slices.Contains(append(laterDirs(), "tools", "skills", "subagents", "sandbox", "reminders"), name)):
 		l.warn(codeSubagent, diag.Pos{File: path}, "move it to "+f.agent.Root+"/"+name+"/: a subagent has what its agent has",
 			"%s/ of a subagent is ignored", name)
 	default:

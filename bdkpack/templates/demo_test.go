@@ -38,7 +38,7 @@ func TestDemoAnswersUsefully(t *testing.T) {
 	} {
 		t.Run(message, func(t *testing.T) {
 			t.Parallel()
-			calls, says, pieces := converse(t, message, &bdk.Call{ID: "call_1", StateRoot: t.TempDir()})
+			calls, says, pieces := converse(t, message, &bdk.Call{ID: "call_1", Services: bdk.Services{StateRoot: t.TempDir()}})
 			if diff := cmp.Diff(test.calls, calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -54,7 +54,7 @@ func TestDemoAnswersUsefully(t *testing.T) {
 
 func TestDemoDoesNotClaimWhatFailed(t *testing.T) {
 	t.Parallel()
-	call := &bdk.Call{ID: "call_1", StateRoot: filepath.Join(t.TempDir(), "missing")}
+	call := &bdk.Call{ID: "call_1", Services: bdk.Services{StateRoot: filepath.Join(t.TempDir(), "missing")}}
 	for _, number := range []string{"42", "45"} {
 		calls, says, _ := converse(t, "Approve pull request "+number, call)
 		const want = "Verdict: not approved, because the approval was not given or could not be recorded."

@@ -183,7 +183,7 @@ func (l *lane) call(c event.ActionCall) *bdk.Call {
 // callOf returns what a tool knows about a call in a session, in whose log it records.
 func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files, record func(context.Context, ...event.Data) error) *bdk.Call {
 	call := &bdk.Call{
-		ID: id, StateRoot: e.deps.StateRoot, Logger: log, Workspace: files,
+		ID: id, Workspace: files, Services: bdk.Services{StateRoot: e.deps.StateRoot, Logger: log},
 		Session: bdk.SessionInfo{
 			ID: row.ID, TurnID: turnID, Agent: row.Agent, Channel: row.Channel, Mode: string(row.Mode),
 			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,

@@ -16,7 +16,7 @@ import (
 func TestApprovePRRecordsEachApproval(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	call := &bdk.Call{ID: "call_1", StateRoot: t.TempDir(), Session: bdk.SessionInfo{Owner: "bearer:rosa", AsOf: now}}
+	call := &bdk.Call{ID: "call_1", Services: bdk.Services{StateRoot: t.TempDir()}, Session: bdk.SessionInfo{Owner: "bearer:rosa", AsOf: now}}
 	want := approval{CallID: "call_1", PRURL: repository + "42", Reason: "tested", ApprovedBy: "bearer:rosa", At: now}
 	for runs := 1; runs <= 2; runs++ {
 		got, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + "42", Reason: "tested"})
@@ -37,7 +37,7 @@ func TestApprovePRRefuses(t *testing.T) {
 		"44": "check unit: failed",
 		"1":  "there is no pull request",
 	} {
-		call := &bdk.Call{StateRoot: t.TempDir()}
+		call := &bdk.Call{Services: bdk.Services{StateRoot: t.TempDir()}}
 		_, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + number, Reason: "I was told to"})
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: got %v, want an error with %q", number, err, why)
@@ -51,7 +51,7 @@ func TestApprovePRRefuses(t *testing.T) {
 func TestApprovePRLogsTheApprovalWithoutAStateRoot(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	call := &bdk.Call{ID: "call_1", Logger: slog.New(slog.NewJSONHandler(&log, nil))}
+	call := &bdk.Call{ID: "call_1", Services: bdk.Services{Logger: slog.New(slog.NewJSONHandler(&log, nil))}}
 	if _, err := approvePR(t.Context(), call, approvePRInput{PRURL: repository + "42", Reason: "tested"}); err != nil {
 		t.Fatal(err)
 	}
