@@ -6,7 +6,7 @@
 //
 // It keeps mistakes in, not malice. A command runs as this process's user, and may read, change and reach over the network what that
 // user may. A process that makes a session of its own, clears its environment and loses its parent within a fraction of a second gets
-// away. The memory and the number of processes are looked at some times a second, and on Linux alone: both are exceeded for a moment. What
+// away, but for Options.Alone. If this process is killed, the first process of each command dies with it, and [KillLeft] finds the others. The memory and the number of processes are looked at some times a second, and on Linux alone: both are exceeded for a moment. What
 // starts processes as fast as it can is stopped by the system as well, but not if this process is root's: then it may take all that
 // the machine has before it is seen. On Windows no command runs.
 package localexec
@@ -35,6 +35,10 @@ type Options struct {
 	FileSize  int64       // bytes of any file that it writes; 0: 1 GiB. More: the writing process is killed by SIGXFSZ
 	OpenFiles int         // of each of its processes; 0: 1024. More: it gets an error
 	Clock     clock.Clock // nil: the system's
+
+	// Alone says that this process starts nothing but commands, one at a time. Then whatever it is the parent of is the command's, and on
+	// Linux it becomes the parent of what has lost its own: nothing gets away.
+	Alone bool
 }
 
 // Runner is an [exec.Runner] on this machine, made by [New]. It is safe for concurrent use.
@@ -50,6 +54,9 @@ func New(opts Options) *Runner {
 	opts.OpenFiles = cmp.Or(opts.OpenFiles, 1024)
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
+	}
+	if opts.Alone {
+		adopt()
 	}
 	return &Runner{opts}
 }

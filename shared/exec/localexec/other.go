@@ -13,3 +13,8 @@ import (
 func (r *Runner) run(context.Context, exec.Command, []string, string) (exec.Result, error) {
 	return exec.Result{}, fmt.Errorf("running a command on this operating system: %w", errors.ErrUnsupported)
 }
+
+func adopt() {}
+
+// KillLeft does nothing on this operating system.
+func KillLeft(string) {}

@@ -107,7 +107,7 @@ func (r *Runner) start(c exec.Command, env []string, own string) (*process, erro
 		}
 		return nil, fmt.Errorf("starting a command: %w", err)
 	}
-	p.pid, p.tree = child.Pid, newTree(child.Pid, own)
+	p.pid, p.tree = child.Pid, newTree(child.Pid, own, r.opts.Alone)
 	go func() {
 		p.state, p.err = child.Wait()
 		close(p.done)

@@ -3,6 +3,7 @@ package localexec
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type tree struct {
 	root  int
 	own   []byte         // a path that is in the environment of each, unless it was cleared
 	begin uint64         // none of them began before
+	alone bool           // what else this process is the parent of is the command's too
 	known map[int]uint64 // process ids, and when each began
 	page  int64
 }
@@ -38,8 +40,8 @@ type stat struct {
 	dead                 bool
 }
 
-func newTree(root int, own string) *tree {
-	t := &tree{root: root, own: []byte(own), known: map[int]uint64{}, page: int64(os.Getpagesize())}
+func newTree(root int, own string, alone bool) *tree {
+	t := &tree{root: root, own: []byte(own), alone: alone, known: map[int]uint64{}, page: int64(os.Getpagesize())}
 	if s, ok := readStat(root); ok {
 		t.begin = s.begin
 		t.known[root] = s.begin
@@ -71,7 +73,7 @@ func (t *tree) look() (u usage) {
 // of one. It is unsure of others that are about to begin another program: their environment is empty for a moment.
 func (t *tree) find() (found []stat, unsure bool) {
 	var others []stat
-	parents, sessions := map[int]bool{}, map[int]bool{t.root: true}
+	parents, sessions := map[int]bool{os.Getpid(): t.alone}, map[int]bool{t.root: true}
 	take := func(s stat) {
 		found = append(found, s)
 		if !s.dead && s.session > 0 { // the session of one that is about to be gone reads as 0, which others have
@@ -103,6 +105,31 @@ func (t *tree) find() (found []stat, unsure bool) {
 		})
 	}
 	return found, unsure
+}
+
+// adopt has processes that lose their parent become children of this one.
+func adopt() {
+	const setChildSubreaper = 36                                             // PR_SET_CHILD_SUBREAPER
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // where it cannot, they are found as elsewhere
+}
+
+// KillLeft kills what commands have left whose runner's process was killed: processes that have a path below dir, the Options.Temp of
+// that runner, in their environment. It does nothing on other systems than Linux.
+func KillLeft(dir string) {
+	const rounds = 8 // against those that start others meanwhile
+	own := []byte(filepath.Clean(dir) + "/")
+	for range rounds {
+		left := slices.DeleteFunc(processes(), func(s stat) bool {
+			env, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/environ")
+			return err != nil || s.dead || s.pid == os.Getpid() || !bytes.Contains(env, own)
+		})
+		if len(left) == 0 {
+			return
+		}
+		for _, s := range left {
+			_ = syscall.Kill(s.pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // all returns the processes that may be the command's.

@@ -16,8 +16,13 @@ type usage struct {
 	unsure bool
 }
 
-func newTree(int, string) *tree { return &tree{} }
+func newTree(int, string, bool) *tree { return &tree{} }
 
 func (*tree) look() (u usage) { return u }
 
 func threads() int { return 0 }
+
+func adopt() {}
+
+// KillLeft does nothing on this operating system.
+func KillLeft(string) {}

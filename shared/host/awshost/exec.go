@@ -20,7 +20,7 @@ func newSandbox(env func(string) string) *lambdaexec.Sandbox {
 	if env(deploy.EnvWrapper) != "" {
 		dir = os.TempDir()
 	}
-	return lambdaexec.NewSandbox(localexec.New(localexec.Options{}), dir, &http.Client{})
+	return lambdaexec.NewSandbox(localexec.New(localexec.Options{Alone: true}), dir, &http.Client{})
 }
 
 // tempOf returns a directory that is of this process alone while it lives.

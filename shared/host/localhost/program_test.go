@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -412,6 +415,31 @@ func TestTurnsOfAKilledHostMove(t *testing.T) {
 	until(t, stream, acc.TurnID, event.TypeTurnCompleted)
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("the turn ended after %s", took)
+	}
+}
+
+// What commands of a killed host have left is killed by the next one.
+func TestCommandsOfAKilledHost(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("there alone the environment of other processes can be read")
+	}
+	dir, config := place(t)
+	left := exec.CommandContext(t.Context(), "sleep", "600")
+	home := filepath.Join(config.StateRoot, "tmp", "1-dead", "bdk-run-1", "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left.Env = []string{"HOME=" + home}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, config)
+	if err := left.Wait(); left.ProcessState.String() != "signal: killed" {
+		t.Errorf("got %v, %v", left.ProcessState, err)
+	}
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(home))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its files stay: %v", err)
 	}
 }
 

@@ -160,7 +160,8 @@ func (s *state) expire(ctx context.Context) {
 	}
 }
 
-// makeTemp makes the directory for what this process keeps as long as it lives, and removes those of processes that have ended.
+// makeTemp makes the directory for what this process keeps as long as it lives, and removes what
+// processes that have ended left: theirs, and the commands that were running in them.
 func (s *state) makeTemp() error {
 	all := filepath.Join(s.root, "tmp")
 	s.temp = filepath.Join(all, s.holders.self)
@@ -173,6 +174,7 @@ func (s *state) makeTemp() error {
 	}
 	for _, e := range entries {
 		if name := e.Name(); name != s.holders.self && !s.holders.alive(name) {
+			localexec.KillLeft(filepath.Join(all, name))
 			if err := os.RemoveAll(filepath.Join(all, name)); err != nil {
 				slog.New(s.ring).Warn("temporary files of an earlier process stay", slog.Any("error", err))
 			}
