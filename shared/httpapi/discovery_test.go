@@ -61,7 +61,8 @@ func TestInfo(t *testing.T) {
 	run := func(context.Context, *bdk.Call, input) (string, error) { return "", nil }
 	agent := newAgent("demo")
 	agent.project = bdk.Project{
-		Slug: "demo", Agent: bdk.Agent{Name: "Demo", Description: "shows"}, Instructions: "be nice",
+		Slug: "demo", Instructions: "be nice",
+		Agent: bdk.Agent{Name: "Demo", Description: "shows", Model: "scripted:a.yaml", Fallbacks: []string{"openai:b"}},
 		Tools: []bdk.NamedTool{
 			{Name: "look", Source: "bot/tools/look.go", Tool: bdk.DefineTool(bdk.ToolSpec{
 				Description: "Look.", Title: "Looks", Effect: bdk.Read, OutputSchema: json.RawMessage(`{"type":"string"}`),
@@ -163,6 +164,17 @@ func TestLogs(t *testing.T) {
 	}
 	if a := newClient(t, httpapi.Options{}, newAgent("one")).do("GET", "/one/v1/logs", ""); a.raw != `{"ok":true,"logs":[],"next":0}`+"\n" {
 		t.Errorf("a host without a ring: got %s", a.raw)
+	}
+}
+
+// A model that takes the place of the agent's own takes that of its subagents too.
+func TestDescribeWithAnotherModel(t *testing.T) {
+	t.Parallel()
+	p := bdk.Project{Slug: "demo", Agent: bdk.Agent{Model: "openai:a"}, Subagents: []bdk.Subagent{{Name: "writer", Agent: bdk.Agent{Model: "openai:c"}}}}
+	for model, want := range map[string]string{"openai:a": "openai:c", "openai:b": ""} {
+		if got := httpapi.Describe(p, []string{model}, nil).Subagents[0].Model; got != want {
+			t.Errorf("with %s the subagent has %q, want %q", model, got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/harness"
@@ -34,7 +35,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info 
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
-		Skills: skills(p.Skills), Subagents: subagents(p.Subagents), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
+		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -129,10 +130,15 @@ type subagentInfo struct {
 	Source      string `json:"source"`
 }
 
-func subagents(all []bdk.Subagent) []subagentInfo {
-	infos := make([]subagentInfo, 0, len(all))
-	for _, s := range all {
-		infos = append(infos, subagentInfo{s.Name, s.Agent.Description, s.Agent.Model, s.Source})
+func subagents(p bdk.Project, models []string) []subagentInfo {
+	infos := make([]subagentInfo, 0, len(p.Subagents))
+	own := slices.Equal(models, append([]string{p.Agent.Model}, p.Agent.Fallbacks...)) // others are everybody's
+	for _, s := range p.Subagents {
+		info := subagentInfo{Name: s.Name, Description: s.Agent.Description, Source: s.Source}
+		if own {
+			info.Model = s.Agent.Model
+		}
+		infos = append(infos, info)
 	}
 	return infos
 }
