@@ -47,6 +47,11 @@ type Agent struct {
 	// ContextTokens is how much the model can read. A conversation that nears it is compacted. Default: 200,000.
 	ContextTokens int
 
+	// SessionTTL is how long after its last turn a session is removed. One whose turn runs, or waits for approval, stays. Nobody sees it
+	// from then on; on AWS its record may take two days more to go. What its files contained stays among the blobs, where files of the
+	// same content are one. It counts for sessions whose turns end after it was set. Default: never.
+	SessionTTL time.Duration
+
 	// Limits bound what a turn and a session may use.
 	Limits Limits
 }

@@ -360,7 +360,7 @@ func (v *view) checkAgent(one variable, f *folder) {
 			v.checkModel(e, f)
 		}
 	}
-	v.checkLimits(lit, "MaxOutputTokens", "ContextTokens")
+	v.checkLimits(lit, "MaxOutputTokens", "ContextTokens", "SessionTTL")
 	if limits, ok := v.literal(field(lit, "Limits")); ok {
 		v.checkLimits(limits, "StepsPerTurn", "TurnTime", "RunningTurns", "ParallelTools", "ToolOutput", "TokensPerSession", "USDPerSession")
 	}

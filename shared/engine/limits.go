@@ -19,6 +19,7 @@ func checkLimits(a bdk.Agent) error {
 	}{
 		{"MaxOutputTokens", a.MaxOutputTokens, a.MaxOutputTokens < 0},
 		{"ContextTokens", a.ContextTokens, a.ContextTokens < 0},
+		{"SessionTTL", a.SessionTTL, a.SessionTTL < 0},
 		{"StepsPerTurn", l.StepsPerTurn, l.StepsPerTurn < 0},
 		{"TurnTime", l.TurnTime, l.TurnTime < 0},
 		{"RunningTurns", l.RunningTurns, l.RunningTurns < 0},

@@ -133,7 +133,9 @@ func (h *Host) connect(cfg aws.Config) {
 	objects := s3.NewFromConfig(cfg)
 	h.blobs = blob.New(s3blob.New(objects, env(deploy.EnvBucket), deploy.BlobPrefix))
 	h.rows = dynamosession.New(db, names, h.blobs)
-	h.sessions = session.New(h.rows, session.Options{Clock: h.opts.Clock, Poll: pollQuiet, PollTurn: pollTurn})
+	h.sessions = session.New(h.rows, session.Options{
+		Clock: h.opts.Clock, Poll: pollQuiet, PollTurn: pollTurn, TTL: h.project.Agent.SessionTTL,
+	})
 	h.kv = kv.New(dynamokv.New(db, names.Control), kv.Options{Clock: h.opts.Clock})
 	h.secrets = secret.New(awssecret.New(secretsmanager.NewFromConfig(cfg), env(deploy.EnvSecret)), secret.Options{Clock: h.opts.Clock, Log: h.log})
 	if group := env("AWS_LAMBDA_LOG_GROUP_NAME"); group != "" {

@@ -63,6 +63,24 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestSessionTTL: a session is seen until some time after its last turn.
+func TestSessionTTL(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, dynamotest.Start(t))
+	c.ttl = time.Hour
+	worker := c.function(&wire{cloud: c})
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) { return step(ctx, worker, in) }
+	ann := c.client(&wire{cloud: c})
+	id, _ := ann.start("hello")
+	ann.ended(id, 1)
+	for after, want := range map[time.Duration]int{59 * time.Minute: http.StatusOK, 61 * time.Minute: http.StatusNotFound} {
+		c.clock = clock.Fixed(time.Now().Add(after))
+		if code, answer := c.client(&wire{cloud: c}).do("GET", "/v1/session/"+id+"/cost", ""); code != want {
+			t.Errorf("after %s: got %d %v, want %d", after, code, answer, want)
+		}
+	}
+}
+
 // TestRequestsOfAnApproval fixes what it costs that a turn waits for a person, besides the turn itself.
 func TestRequestsOfAnApproval(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,7 @@ type cloud struct {
 	secret   string
 	model    string
 	clock    clock.Clock
+	ttl      time.Duration             // SessionTTL of the agent
 	add      func(ctx context.Context) // what the tool add does besides adding, if set
 	starting error                     // what StartExecution ends with, if set
 
@@ -166,7 +167,7 @@ func (c *cloud) project() bdk.Project {
 		_, err := note.Run(ctx, call, []byte(`{}`))
 		return "signed", err
 	})
-	return bdk.Project{Slug: "workshop", Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}, {Name: "sign", Tool: sign}}}
+	return bdk.Project{Slug: "workshop", Agent: bdk.Agent{SessionTTL: c.ttl}, Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}, {Name: "sign", Tool: sign}}}
 }
 
 // wire takes the requests of one process to the services and counts those to each of their operations.

@@ -418,6 +418,35 @@ func TestTurnsOfAKilledHostMove(t *testing.T) {
 	}
 }
 
+// A session is removed some time after its last turn, but not before.
+func TestSessionTTL(t *testing.T) {
+	t.Parallel()
+	_, config := place(t)
+	agents := projects()
+	agents[0].Agent.SessionTTL = 100 * time.Millisecond
+	h := embed(t, config, agents...)
+	acc := h.post(t, accepted{}, "rest") // for longer
+	until(t, h.follow(t, acc), acc.TurnID, event.TypeTurnCompleted)
+	for i := range 1000 {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/v1/session/"+acc.SessionID+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusNotFound {
+			return
+		}
+		if res.StatusCode != http.StatusOK || i == 999 {
+			t.Fatalf("got %s", res.Status)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // What commands of a killed host have left is killed by the next one.
 func TestCommandsOfAKilledHost(t *testing.T) {
 	t.Parallel()

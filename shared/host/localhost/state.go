@@ -116,7 +116,7 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 		return nil, fmt.Errorf("creating the agent's directory: %w", err)
 	}
 	log := slog.New(s.ring).With(slog.String(telemetry.SlugKey, project.Slug))
-	sessions := session.New(sqlitesession.New(s.db), session.Options{Holder: s.holders.self, Lease: lease})
+	sessions := session.New(sqlitesession.New(s.db), session.Options{Holder: s.holders.self, Lease: lease, TTL: project.Agent.SessionTTL})
 	runner := localturn.New(localturn.Options{
 		Sessions: sessions, Agent: project.Slug, Log: log, Limit: project.Agent.WithDefaults().Limits.RunningTurns,
 		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
