@@ -69,7 +69,9 @@ func TestSessionTTL(t *testing.T) {
 	c := newCloud(t, dynamotest.Start(t))
 	c.ttl = time.Hour
 	worker := c.function(&wire{cloud: c})
-	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) { return step(ctx, worker, in) }
+	c.step = func(ctx context.Context, in sfnturn.StepInput) (sfnturn.StepOutput, error) {
+		return step(ctx, worker, in)
+	}
 	ann := c.client(&wire{cloud: c})
 	id, _ := ann.start("hello")
 	ann.ended(id, 1)
