@@ -89,6 +89,10 @@ type Message struct {
 	Token     string // the session's continuation token
 	Text      string
 	Key       RequestKey
+
+	// Inside says that the agent's own code sends the message. It needs no Token, leaves the current one as it is, and ends no turn:
+	// while one is active it fails with bdkerr.SessionBusy.
+	Inside bool
 }
 
 // RequestKey makes a request repeatable: the same name and body get the same answer for 24 hours. The zero value means no key.
@@ -101,7 +105,7 @@ type RequestKey struct {
 type Accepted struct {
 	SessionID   string `json:"sessionId"`
 	TurnID      string `json:"turnId"`
-	Token       string `json:"token"`                 // the new continuation token; the one before is stale now
+	Token       string `json:"token"`                 // the new continuation token; the one before is stale now. "" if there is no new one
 	Interrupted string `json:"interrupted,omitempty"` // the turn this message ended, if one was active
 	Repeated    bool   `json:"-"`                     // the answer was given before, to a request with the same key
 }
@@ -150,11 +154,16 @@ func (s *Store) Send(ctx context.Context, in Message) (Accepted, error) {
 		if err := mayContinue(row, in); err != nil {
 			return nil, err
 		}
-		acc = Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Token: s.newToken(row.ID), Interrupted: row.Turn.ID}
+		acc = Accepted{SessionID: row.ID, TurnID: "turn_" + s.opts.NewID(), Interrupted: row.Turn.ID}
+		if !in.Inside {
+			acc.Token = s.newToken(row.ID)
+		}
 		return func(at int64) Batch {
 			b := s.batch(row.ID, at, append(fence(row), event.New(acc.TurnID, event.MessageReceived{Text: in.Text}))...)
 			next := row
-			next.TokenHash = hash(acc.Token)
+			if !in.Inside {
+				next.TokenHash = hash(acc.Token)
+			}
 			b.Row, b.Key = s.busy(next, acc.TurnID, at+int64(len(b.Events))), key.with(acc)
 			return b
 		}, nil
@@ -206,6 +215,10 @@ func mayContinue(row Record, in Message) error {
 		return bdkerr.New(bdkerr.Forbidden, "this session belongs to another caller")
 	case row.Mode != Chat:
 		return bdkerr.New(bdkerr.SessionClosed, "a task session takes no follow-up: start a new session")
+	case in.Inside && row.Turn.ID != "":
+		return bdkerr.New(bdkerr.SessionBusy, "a turn of the session is active")
+	case in.Inside:
+		return nil
 	case !row.Current(in.Token):
 		return bdkerr.New(bdkerr.StaleToken, "the continuation token is not the current one: use the token of the last accepted message")
 	}

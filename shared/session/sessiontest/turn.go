@@ -22,6 +22,8 @@ func acceptCases() []testCase {
 		{"a follow-up needs the owner", foreignOwner},
 		{"a task session takes no follow-up", taskSession},
 		{"a follow-up ends the running turn first", interrupt},
+		{"a message from inside ends no turn and leaves the token", inside},
+		{"of eight messages from inside one is accepted", raceInside},
 		{"of two follow-ups with one token one is accepted", raceForToken},
 		{"a follow-up finds its place behind side events", sideEventsWhileIdle},
 		{"a key repeats the answer for the same request only", keys},
@@ -133,6 +135,48 @@ func interrupt(b *bench) {
 	b.diff("status", event.StatusCancelled, failed.Status)
 	b.diff("turns", []string{first.TurnID, second.TurnID}, []string{log[3].TurnID, log[4].TurnID})
 	b.finish(second)
+}
+
+func inside(b *bench) {
+	first := b.start()
+	note := session.Message{SessionID: first.SessionID, Owner: alice, Text: "note", Inside: true, Key: session.RequestKey{Name: "n"}}
+	_, err := b.store.Send(b.Context(), note)
+	b.wantCode(err, bdkerr.SessionBusy)
+	b.finish(first)
+	_, err = b.store.Send(b.Context(), session.Message{SessionID: first.SessionID, Owner: bob, Text: "note", Inside: true})
+	b.wantCode(err, bdkerr.Forbidden)
+	noted, err := b.store.Send(b.Context(), note)
+	b.must(err)
+	b.diff("token", "", noted.Token)
+	again, err := b.store.Send(b.Context(), note) // also while its turn runs
+	b.must(err)
+	b.diff("again", []any{noted.TurnID, true}, []any{again.TurnID, again.Repeated})
+	b.finish(noted)
+	next, err := b.send(first, alice, first.Token)
+	b.must(err)
+	b.finish(next)
+	task, err := b.store.Start(b.Context(), session.Start{Agent: agent, Owner: alice, Message: "m", Mode: session.Task})
+	b.must(err)
+	_, err = b.store.Send(b.Context(), session.Message{SessionID: task.SessionID, Owner: alice, Text: "note", Inside: true})
+	b.wantCode(err, bdkerr.SessionClosed)
+}
+
+func raceInside(b *bench) {
+	acc := b.start()
+	b.finish(acc)
+	var won atomic.Int32
+	b.must(parallel(8, func(int) error {
+		_, err := b.store.Send(b.Context(), session.Message{SessionID: acc.SessionID, Owner: alice, Text: "note", Inside: true})
+		switch {
+		case err == nil:
+			won.Add(1)
+			return nil
+		case bdkerr.CodeOf(err) == bdkerr.SessionBusy:
+			return nil
+		}
+		return err
+	}))
+	b.diff("accepted", int32(1), won.Load())
 }
 
 func raceForToken(b *bench) {
