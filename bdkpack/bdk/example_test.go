@@ -156,3 +156,20 @@ func ExampleDecodeEvent() {
 	}
 	// Output: Ready. <nil>
 }
+
+// A hook counts what finished turns have used. It is a variable in a file of bot/hooks/.
+func ExampleDefineHook() {
+	var total int64
+	usage := bdk.DefineHook(bdk.HookSpec{Timeout: 5 * time.Second},
+		bdk.On(func(_ context.Context, h *bdk.HookContext, _ bdk.Event, data bdk.TurnCompleted) error {
+			if h.Session.Purpose != "eval" && data.Usage != nil {
+				total += data.Usage.InputTokens + data.Usage.OutputTokens
+			}
+			return nil
+		}))
+
+	completed := bdk.Event{Type: bdk.EventTurnCompleted, Data: json.RawMessage(`{"usage":{"inputTokens":10,"outputTokens":2}}`)}
+	err := usage.Handle(context.Background(), nil, completed)
+	fmt.Println(total, err)
+	// Output: 12 <nil>
+}

@@ -479,6 +479,7 @@ type SessionInfo struct {
 	ID      string    // the session id of the HTTP API
 	TurnID  string    // the turn that made the call
 	Agent   string    // the agent's slug
+	Title   string    // "" if it has none
 	Channel string    // "http" for the built-in channel
 	Mode    string    // chat or task
 	Purpose string    // chat or eval

@@ -85,6 +85,7 @@ type description struct {
 		Seed        string            `json:"seed"`
 		Skills      []partDescription `json:"skills"`
 		Subagents   []partDescription `json:"subagents"`
+		Hooks       []hookDescription `json:"hooks"`
 		Diagnostics diag.List         `json:"diagnostics"`
 	} `json:"agents"`
 }
@@ -118,6 +119,23 @@ func (p partDescription) String() string {
 		head += p.Model + "  "
 	}
 	return head + p.Source + strings.ReplaceAll("\n"+p.Description, "\n", "\n"+strings.Repeat(" ", 16))
+}
+
+// hookDescription is a hook.
+type hookDescription struct {
+	Name   string   `json:"name"`
+	Events []string `json:"events"`
+	Source string   `json:"source"`
+	Error  string   `json:"error"`
+}
+
+// String returns the hook in a few lines.
+func (h hookDescription) String() string {
+	text := h.Name + "  " + h.Source + "\n" + strings.Repeat(" ", 16) + cmp.Or(strings.Join(h.Events, ", "), "no events")
+	if h.Error != "" {
+		text += "\n" + strings.Repeat(" ", 16) + "mistake: " + h.Error
+	}
+	return text
 }
 
 func (d description) text(program *maingen.Program) string {
@@ -160,6 +178,9 @@ func (d description) text(program *maingen.Program) string {
 		}
 		for _, s := range a.Subagents {
 			row("subagent", s.String())
+		}
+		for _, h := range a.Hooks {
+			row("hook", h.String())
 		}
 		row("first files", a.Seed)
 		if len(a.Result) > 0 {

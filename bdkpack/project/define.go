@@ -273,6 +273,8 @@ func (v *view) checkValue(one variable, f *folder) {
 		v.checkSubagent(one)
 	case "Skill":
 		v.checkSkill(one)
+	case "Hook":
+		v.checkHook(one)
 	case "Instructions":
 		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
 			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")

@@ -50,6 +50,8 @@ const (
 	codeSkillName      = "BDK157" // a name of a skill or subagent
 	codeWorkspaceFile  = "BDK158" // a file that cannot be in a workspace
 	codeSubagent       = "BDK159" // what is wrong with a subagent's folder or configuration
+	codeNoHandler      = "BDK170" // a hook that does nothing
+	codeTwoHandlers    = "BDK171" // a hook with two handlers for the same events
 	codeSlotName       = "BDK165" // a name of a hook, channel, schedule or connection
 	codeHarness        = "BDK162" // a tool of the harness that is not there, or has the name of one of the agent's
 	codeApproval       = "BDK163" // an approval that cannot be meant

@@ -21,7 +21,7 @@ type slot struct {
 
 func slots() []slot {
 	return []slot{
-		{"hooks", "Hook", "hook", true, "bdk.DefineHook(…)", true, func(a *Agent) *[]Named { return &a.Hooks }},
+		{"hooks", "Hook", "hook", true, "bdk.DefineHook(…)", false, func(a *Agent) *[]Named { return &a.Hooks }},
 		{"channels", "Channel", "channel", false, "bdk.DefineChannel(…)", true, func(a *Agent) *[]Named { return &a.Channels }},
 		{"schedules", "Schedule", "schedule", false, "bdk.DefineSchedule(…)", true, func(a *Agent) *[]Named { return &a.Schedules }},
 		{"mcp-connections", "Connection", "connection", false, "bdk.Connection{…}", true, func(a *Agent) *[]Named { return &a.Connections }},

@@ -181,21 +181,10 @@ func (l *lane) call(c event.ActionCall) *bdk.Call {
 }
 
 // callOf returns what a tool knows about a call in a session, in whose log it records.
-func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files, record func(context.Context, ...event.Data) error) *bdk.Call {
-	call := &bdk.Call{
-		ID: id, Workspace: files, Services: bdk.Services{StateRoot: e.deps.StateRoot, Logger: log},
-		Session: bdk.SessionInfo{
-			ID: row.ID, TurnID: turnID, Agent: row.Agent, Channel: row.Channel, Mode: string(row.Mode),
-			Purpose: row.Purpose, Owner: row.Owner, DryRun: row.DryRun, AsOf: row.AsOf,
-		},
-	}
+func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, files *files, record record) *bdk.Call {
+	call := &bdk.Call{ID: id, Workspace: files, Session: infoOf(row, turnID)}
+	call.Services = e.services(call.Session, log, files.ReadFile, record)
 	call.Sessions = &conversations{e, call}
-	if e.deps.Artifacts != nil {
-		call.Artifacts = &made{e, call, record}
-	}
-	if e.deps.KV != nil {
-		call.KV = &values{e.deps.KV, "values/" + e.project.Slug + "/"}
-	}
 	return call
 }
 

@@ -81,6 +81,11 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	if err := project.Agent.Result.Err(); err != nil {
 		return nil, fmt.Errorf("the Result of the agent: %w", err)
 	}
+	for _, h := range project.Hooks {
+		if err := h.Hook.Err(); err != nil {
+			return nil, fmt.Errorf("hook %s (%s): %w", h.Name, h.Source, err)
+		}
+	}
 	tools := deps.Tools.Offer()
 	e := &Engine{project: project, deps: deps, subagents: make(map[string]mind), cache: newCache(cacheSessions, cacheBytes)}
 	e.main = newMind(told(project.Instructions, deps.Guide, resultNote(project.Agent.Result.JSON())), deps.Models, tools)

@@ -55,6 +55,7 @@ type config struct {
 	log     *slog.Logger // nil: shown by go test -v
 
 	subagents []bdk.Subagent
+	hooks     []bdk.NamedHook
 	lanes     map[string][]engine.NamedModel // the models of subagents
 }
 
@@ -95,7 +96,7 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 		deps.Artifacts = artifact.New(deps.KV, deps.Blobs, artifact.Options{Agent: "test"})
 		deps.Workspaces = workspace.New(deps.Blobs, workspace.Options{TempDir: t.TempDir()})
 	}
-	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents}, deps)
+	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents, Hooks: c.hooks}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

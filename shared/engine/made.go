@@ -12,19 +12,20 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 )
 
-// made is what one call records for people.
+// made is what the code of a session records for people.
 type made struct {
 	*Engine
 
-	call   *bdk.Call
-	record func(context.Context, ...event.Data) error // in the log of the call's session
+	session bdk.SessionInfo
+	read    func(context.Context, string) ([]byte, error) // a file of the session
+	record  record
 }
 
 var _ bdk.Artifacts = (*made)(nil)
 
 // Tag implements [bdk.Artifacts].
 func (m *made) Tag(ctx context.Context, a bdk.Artifact) (string, error) {
-	in := artifact.Tagged{Kind: a.Kind, Key: a.Key, Title: a.Title, Owner: m.call.Session.Owner, SessionID: m.call.Session.ID}
+	in := artifact.Tagged{Kind: a.Kind, Key: a.Key, Title: a.Title, Owner: m.session.Owner, SessionID: m.session.ID}
 	var err error
 	if a.Data != nil {
 		var b bytes.Buffer
@@ -37,7 +38,7 @@ func (m *made) Tag(ctx context.Context, a bdk.Artifact) (string, error) {
 	}
 	if a.Path != "" {
 		in.File = path.Base(a.Path)
-		if in.Content, err = m.call.Workspace.ReadFile(ctx, a.Path); err != nil {
+		if in.Content, err = m.read(ctx, a.Path); err != nil {
 			return "", fmt.Errorf("reading the file of an artifact: %w", err)
 		}
 	}
@@ -50,5 +51,5 @@ func (m *made) Tag(ctx context.Context, a bdk.Artifact) (string, error) {
 
 // List implements [bdk.Artifacts].
 func (m *made) List(ctx context.Context, q bdk.ArtifactQuery) ([]bdk.ArtifactRecord, error) {
-	return m.deps.Artifacts.List(ctx, artifact.Query{Owner: m.call.Session.Owner, Kind: q.Kind, SessionID: q.SessionID, Limit: q.Limit})
+	return m.deps.Artifacts.List(ctx, artifact.Query{Owner: m.session.Owner, Kind: q.Kind, SessionID: q.SessionID, Limit: q.Limit})
 }

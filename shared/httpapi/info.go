@@ -26,7 +26,7 @@ type Info struct {
 	Seed         string           `json:"seed,omitempty"` // the folder with the first files of each session; absent if there is none
 	Channels     []struct{}       `json:"channels"`
 	Schedules    []struct{}       `json:"schedules"`
-	Hooks        []struct{}       `json:"hooks"`
+	Hooks        []hookInfo       `json:"hooks"`       // in name order
 	Diagnostics  json.RawMessage  `json:"diagnostics"` // a JSON array
 }
 
@@ -35,7 +35,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info 
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
-		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: []struct{}{},
+		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: hooks(p.Hooks),
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -137,6 +137,26 @@ func subagents(p bdk.Project, models []string) []subagentInfo {
 		info := subagentInfo{Name: s.Name, Description: s.Agent.Description, Source: s.Source}
 		if own {
 			info.Model = s.Agent.Model
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// hookInfo is a hook as Info shows it.
+type hookInfo struct {
+	Name   string          `json:"name"`
+	Events []bdk.EventType `json:"events"` // that it is told, * for all
+	Source string          `json:"source"`
+	Error  string          `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
+}
+
+func hooks(all []bdk.NamedHook) []hookInfo {
+	infos := make([]hookInfo, 0, len(all))
+	for _, h := range all {
+		info := hookInfo{Name: h.Name, Events: h.Hook.Events(), Source: h.Source}
+		if err := h.Hook.Err(); err != nil {
+			info.Error = err.Error()
 		}
 		infos = append(infos, info)
 	}

@@ -16,7 +16,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
@@ -29,6 +31,7 @@ type Store struct {
 	driver Driver
 	opts   Options
 	hub    hub
+	order  order
 }
 
 // Options adjust a Store. The zero value is usable.
@@ -41,6 +44,10 @@ type Options struct {
 	// An empty Holder leaves turns to whoever claims them.
 	Holder string
 	Lease  time.Duration
+
+	// Committed is told what this Store appended, once it is recorded: all events of a session in the order of their indexes. It must
+	// return soon, since the session's next append waits for it, and not use the Store. Default: nobody is told.
+	Committed func(events []event.Event)
 
 	// Poll is the longest wait of a reader that follows a log before it looks again. Appends made by this Store wake
 	// readers at once; polling finds those of other processes. Default: 1 s.
@@ -375,11 +382,29 @@ func (s *Store) idle(row Record, at int64, events []event.Event) Batch {
 }
 
 func (s *Store) commit(ctx context.Context, b Batch) error {
+	if s.opts.Committed != nil {
+		defer s.order.lock(b.SessionID)()
+	}
 	if err := s.driver.Commit(ctx, b); err != nil {
 		return err
 	}
 	s.hub.tell(b.SessionID, b.Events)
+	if s.opts.Committed != nil && len(b.Events) > 0 {
+		s.opts.Committed(b.Events)
+	}
 	return nil
+}
+
+// order keeps the appends of a session one at a time, so that they are told in the order in which they are made. The zero value is ready.
+type order [1024]sync.Mutex
+
+// lock locks the place of a session, which it may share with others, and returns what unlocks it.
+func (o *order) lock(id string) (unlock func()) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	m := &o[h.Sum32()%uint32(len(o))]
+	m.Lock()
+	return m.Unlock
 }
 
 // keySlot is where the answer to a keyed request goes; nil if the request has no key.

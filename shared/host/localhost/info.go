@@ -38,6 +38,11 @@ func (p *Program) mistakes() error {
 				errs = append(errs, fmt.Errorf("agent %s, tool %s (%s): %w", project.Slug, t.Name, t.Source, err))
 			}
 		}
+		for _, h := range project.Hooks {
+			if err := h.Hook.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("agent %s, hook %s (%s): %w", project.Slug, h.Name, h.Source, err))
+			}
+		}
 	}
 	return errors.Join(errs...)
 }

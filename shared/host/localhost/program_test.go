@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -71,9 +72,29 @@ func wait(ctx context.Context, call *bdk.Call, in waitInput) (string, error) {
 	}
 }
 
+// trail writes down the events it is told of sessions with a title, one file for each. It takes its time with a message that says so.
+func trail(ctx context.Context, h *bdk.HookContext, e bdk.Event) error {
+	if h.Session.Title == "" {
+		return nil
+	}
+	name := filepath.Join(h.StateRoot, fmt.Sprintf("%s %04d", h.Session.Title, e.Index))
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return os.WriteFile(name+" again", nil, 0o600)
+	}
+	if e.Type == bdk.EventTurnStarted && h.Session.Title == "slow" {
+		select {
+		case <-time.After(20 * time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return f.Close()
+}
+
 func projects() []bdk.Project {
 	return []bdk.Project{{
 		Slug: "demo", Agent: bdk.Agent{Name: "Demo", Model: "scripted:model.yaml"}, Instructions: "Wait.",
+		Hooks: []bdk.NamedHook{{Name: "trail", Hook: bdk.DefineHook(bdk.HookSpec{}, bdk.OnAny(trail))}},
 		Tools: []bdk.NamedTool{{Name: "wait", Source: "bot/tools/wait.go", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Wait.", Effect: bdk.Read}, wait)}},
 	}}
 }
@@ -300,6 +321,12 @@ func embed(t *testing.T, config launch.Config, agents ...bdk.Project) host {
 
 type accepted struct{ SessionID, TurnID, ContinuationToken string }
 
+// begin says something in a new session with a title.
+func (h host) begin(t *testing.T, title, message string) accepted {
+	t.Helper()
+	return h.send(t, "/v1/session", map[string]string{"message": message, "title": title})
+}
+
 // post says something: to a session, or in a new one.
 func (h host) post(t *testing.T, session accepted, message string) accepted {
 	t.Helper()
@@ -307,6 +334,11 @@ func (h host) post(t *testing.T, session accepted, message string) accepted {
 	if session.SessionID != "" {
 		path, body["continuationToken"] = path+"/"+session.SessionID, session.ContinuationToken
 	}
+	return h.send(t, path, body)
+}
+
+func (h host) send(t *testing.T, path string, body map[string]string) accepted {
+	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
@@ -444,6 +476,45 @@ func TestSessionTTL(t *testing.T) {
 			t.Fatalf("got %s", res.Status)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Hooks are told each event once and in order. What they were not told when their process is killed, nobody is told later.
+func TestHooksOfAKilledHost(t *testing.T) {
+	t.Parallel()
+	dir, config := place(t)
+	one := start(t, dir, config)
+	told := func(title string) int {
+		all, err := filepath.Glob(filepath.Join(config.StateRoot, "agents", "demo", title+" *"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	wait := func(title string, n int) {
+		t.Helper()
+		for i := 0; told(title) < n; i++ {
+			if i == 5000 {
+				t.Fatalf("the hook was told %d events of %s, want %d", told(title), title, n)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	quick := one.begin(t, "quick", "hi")
+	all := until(t, one.follow(t, quick), quick.TurnID, event.TypeTurnCompleted)
+	wait("quick", len(all)+1) // and session.waiting
+	slow := one.begin(t, "slow", "hi")
+	until(t, one.follow(t, slow), slow.TurnID, event.TypeTurnCompleted)
+	wait("slow", 3) // the hook holds it there
+	one.kill()
+	two := start(t, dir, config)
+	two.begin(t, "again", "hi")
+	wait("again", len(all)+1)
+	if n := told("quick"); n != len(all)+1 {
+		t.Errorf("%d events of the first session were told, of %d", n, len(all)+1)
+	}
+	if n := told("slow"); n != 3 {
+		t.Errorf("%d events were told after the restart", n-3)
 	}
 }
 

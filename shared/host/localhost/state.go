@@ -17,6 +17,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/exec/localexec"
+	"github.com/bdk-lambda/bdk/shared/hook"
 	"github.com/bdk-lambda/bdk/shared/host"
 	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
 	"github.com/bdk-lambda/bdk/shared/kv"
@@ -60,6 +61,7 @@ type state struct {
 type agent struct {
 	*engine.Engine
 	runner *localturn.Runner
+	told   *hook.Dispatcher
 }
 
 // open opens the state root, with a directory for each purpose in it, and sets up the agents. Their turns run from serve on.
@@ -116,7 +118,13 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 		return nil, fmt.Errorf("creating the agent's directory: %w", err)
 	}
 	log := slog.New(s.ring).With(slog.String(telemetry.SlugKey, project.Slug))
-	sessions := session.New(sqlitesession.New(s.db), session.Options{Holder: s.holders.self, Lease: lease, TTL: project.Agent.SessionTTL})
+	opts := session.Options{Holder: s.holders.self, Lease: lease, TTL: project.Agent.SessionTTL}
+	var sessions *session.Store
+	told := hook.NewDispatcher(ctx, hook.Options{Sessions: func() *session.Store { return sessions }, Log: log})
+	if len(project.Hooks) > 0 {
+		opts.Committed = told.Told
+	}
+	sessions = session.New(sqlitesession.New(s.db), opts)
 	runner := localturn.New(localturn.Options{
 		Sessions: sessions, Agent: project.Slug, Log: log, Limit: project.Agent.WithDefaults().Limits.RunningTurns,
 		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
@@ -128,7 +136,8 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Engine: e, runner: runner}, nil
+	told.Subscribe(e.Subscribers()...)
+	return &agent{Engine: e, runner: runner, told: told}, nil
 }
 
 // serve begins to run turns, also those that a process before this one left.
@@ -202,6 +211,7 @@ func (s *state) close() error {
 	defer cancel()
 	for _, a := range s.agents {
 		a.runner.Close(ctx)
+		a.told.Close(ctx)
 	}
 	close(s.ended)
 	<-s.expiry
