@@ -20,6 +20,7 @@ var (
 type Services struct {
 	KV        KV           // values that all sessions of the agent share
 	Artifacts Artifacts    // what the session has made for people
+	Reminders Reminders    // of the session; nil for callers without one
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
 	Logger    *slog.Logger // set by the host; call Log
 }
@@ -75,6 +76,47 @@ type TurnResult struct {
 	Status string // finished, failed or cancelled
 	Result string // the last text of a turn that finished
 	Error  string // why it did not
+}
+
+// Tools are the server tools of the agent, for code that is no tool itself. It is safe for concurrent use.
+type Tools interface {
+	// Call runs a tool with an input that is encoded as JSON; nil stands for {}. The result is a JSON string for text, any JSON otherwise.
+	// What the tool returns as an error, or panics with, is the error. The call belongs to no session: it has files of its own, and a
+	// tool that needs approval can only be called by whom it names as an approver.
+	Call(ctx context.Context, name string, input any) (json.RawMessage, error)
+}
+
+// Reminders have a conversation go on at a later time: its owner's agent is sent a message then, in the session that the reminder was
+// created for, and answers it in a turn of its own. A turn that runs at that time is not interrupted: the reminder waits for its end.
+// It is safe for concurrent use.
+type Reminders interface {
+	// Create makes a reminder of the session, and returns it. It is durable by then, and sent exactly once, on AWS in the first minute after
+	// its time. One with the same key that is still open is replaced. A session has at most 100 that are open.
+	// The error is ErrDryRun in a dry-run session.
+	Create(ctx context.Context, r Reminder) (ReminderRecord, error)
+	// List returns those of the session that are open, the next one first.
+	List(ctx context.Context) ([]ReminderRecord, error)
+	// Cancel removes one of the session that is open; the error is ErrNotFound if there is none, because it was sent, or is being sent, too. The error is
+	// ErrDryRun in a dry-run session.
+	Cancel(ctx context.Context, id string) error
+}
+
+// Reminder is what [Reminders].Create makes. Message is required, and exactly one of At and After.
+type Reminder struct {
+	Message string        // what the session is sent: at most 16 KiB
+	At      time.Time     // when: at most a year ahead; a time that has passed is now
+	After   time.Duration // how long from now
+	Key     string        // names it among those of the session, at most 256 bytes; default: the reminder replaces no other
+}
+
+// ReminderRecord is a reminder as it is kept.
+type ReminderRecord struct {
+	ID        string    `json:"id"`            // begins with rem_
+	Key       string    `json:"key,omitempty"` // as it was given
+	SessionID string    `json:"sessionId"`     // that is sent the message
+	Message   string    `json:"message"`       // as it was given
+	At        time.Time `json:"at"`            // in UTC and whole milliseconds
+	CreatedAt time.Time `json:"createdAt"`     // in UTC
 }
 
 // KV keeps small JSON values for all sessions of the agent, durably. Keys have at most 256 bytes, values 256 KiB. It is safe for

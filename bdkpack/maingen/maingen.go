@@ -85,6 +85,11 @@ func definitions(a project.Agent) []project.Definition {
 			all = append(all, *s.Definition)
 		}
 	}
+	for _, s := range a.Schedules {
+		if s.Definition != nil {
+			all = append(all, *s.Definition)
+		}
+	}
 	for _, s := range a.Subagents {
 		all = append(all, s.Config)
 		if s.Instructions.Definition != nil {
@@ -104,7 +109,6 @@ func slots(a project.Agent) []slot {
 	return []slot{
 		{"Hooks", "Hook", a.Hooks},
 		{"Channels", "Channel", a.Channels},
-		{"Schedules", "Schedule", a.Schedules},
 		{"Connections", "Connection", a.Connections},
 		{"HostConnections", "Connection", a.HostConnections},
 	}
@@ -151,6 +155,7 @@ func writeProject(b *bytes.Buffer, a project.Agent, names map[string]string) {
 		}
 		b.WriteString("},\n")
 	}
+	writeSchedules(b, a, ref)
 	for _, s := range slots(a) {
 		if len(s.list) == 0 {
 			continue
@@ -166,6 +171,21 @@ func writeProject(b *bytes.Buffer, a project.Agent, names map[string]string) {
 	}
 	if a.Seed != "" {
 		fmt.Fprintf(b, "Seed: %q,\n", a.Seed)
+	}
+	b.WriteString("},\n")
+}
+
+func writeSchedules(b *bytes.Buffer, a project.Agent, ref func(project.Definition) string) {
+	if len(a.Schedules) == 0 {
+		return
+	}
+	b.WriteString("Schedules: []bdk.NamedSchedule{\n")
+	for _, s := range a.Schedules {
+		schedule := fmt.Sprintf("bdk.DefineSchedule(bdk.ScheduleSpec{Cron: %q, Prompt: %q})", s.Cron, s.Prompt)
+		if s.Definition != nil {
+			schedule = ref(*s.Definition)
+		}
+		fmt.Fprintf(b, "{Name: %q, Source: %q, Schedule: %s},\n", s.Name, s.File, schedule)
 	}
 	b.WriteString("},\n")
 }

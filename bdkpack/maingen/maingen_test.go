@@ -49,9 +49,14 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 	one := func(dir, name string) []project.Named {
 		return []project.Named{{Name: name, Definition: def("example.com/d/bot/"+dir, "One", "bot/"+dir+"/"+name+".go")}}
 	}
+	pulse := def("example.com/d/bot/schedules", "Pulse", "bot/schedules/pulse.go")
 	d := project.Agent{
 		Slug: "d", Instructions: project.Instructions{Text: "D"}, ArtifactKinds: &kinds,
-		Hooks: one("hooks", "audit/usage"), Channels: one("channels", "review"), Schedules: one("schedules", "daily"),
+		Hooks: one("hooks", "audit/usage"), Channels: one("channels", "review"), 
+		Schedules: []project.Schedule{
+			{Name: "daily", File: "bot/schedules/daily.md", Cron: "0 9 * * 1-5", Prompt: "Say \"hello\"."},
+			{Name: "pulse", File: pulse.File, Cron: "@hourly", Definition: &pulse},
+		},
 		Connections: one("mcp-connections", "linear"), HostConnections: one("host-connections", "inventory"),
 	}
 	for name, c := range map[string]struct {

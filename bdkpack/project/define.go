@@ -39,8 +39,11 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 	}
 	sortNamed(f.agent.Tools)
 	for _, s := range slots() {
-		sortNamed(*s.into(f.agent))
+		if s.into != nil {
+			sortNamed(*s.into(f.agent))
+		}
 	}
+	l.sortSchedules(f)
 	l.sortSkills(f)
 	l.checkOwnNames(f)
 }
@@ -55,6 +58,8 @@ func (v *view) take(f *folder, def *Definition) {
 	switch kind := v.src.kind; {
 	case kind == "Tool":
 		f.agent.Tools = append(f.agent.Tools, Named{v.src.name, *def})
+	case kind == "Schedule":
+		f.agent.Schedules = append(f.agent.Schedules, Schedule{Name: v.src.name, File: def.File, Cron: v.cron, Definition: def})
 	case v.src.slot != nil:
 		list := v.src.slot.into(f.agent)
 		*list = append(*list, Named{v.src.name, *def})
@@ -92,6 +97,7 @@ type view struct {
 	pkg *packages.Package
 	src source
 
+	cron    string                       // of a schedule
 	checked map[string]*packages.Package // all of the author's, by path
 }
 
@@ -275,6 +281,8 @@ func (v *view) checkValue(one variable, f *folder) {
 		v.checkSkill(one)
 	case "Hook":
 		v.checkHook(one)
+	case "Schedule":
+		v.cron = v.checkSchedule(one)
 	case "Instructions":
 		if text, ok := v.constant(one.value); ok && strings.TrimSpace(text) == "" {
 			v.fail(codeEmpty, one.value.Pos(), "say who the agent is, when to use which tool and what to answer", "the instructions are empty")

@@ -53,6 +53,9 @@ const (
 	codeNoHandler      = "BDK170" // a hook that does nothing
 	codeTwoHandlers    = "BDK171" // a hook with two handlers for the same events
 	codeSlotName       = "BDK165" // a name of a hook, channel, schedule or connection
+	codeCron           = "BDK190" // when a schedule is due, as it cannot be
+	codeScheduleFile   = "BDK191" // what is wrong with the Markdown of a schedule
+	codeScheduleSpec   = "BDK192" // what is wrong with the definition of a schedule
 	codeHarness        = "BDK162" // a tool of the harness that is not there, or has the name of one of the agent's
 	codeApproval       = "BDK163" // an approval that cannot be meant
 	codeTimeArg        = "BDK164" // a time argument that the input does not have

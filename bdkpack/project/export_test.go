@@ -44,3 +44,12 @@ func ParseSkill(data []byte) (name, description, body string, lines []int) {
 	}
 	return s.name, s.description, s.body, lines
 }
+
+// ParseSchedule returns what a schedule's file says, and what is wrong with it.
+func ParseSchedule(data []byte) (cron, prompt string, faults []string) {
+	s := parseSchedule(data)
+	for _, f := range s.faults {
+		faults = append(faults, f.what+f.help)
+	}
+	return s.cron, s.prompt, faults
+}

@@ -48,7 +48,7 @@ type Agent struct {
 
 	Hooks           []Named     `json:"hooks,omitempty"`           // in name order
 	Channels        []Named     `json:"channels,omitempty"`        // in name order
-	Schedules       []Named     `json:"schedules,omitempty"`       // in name order
+	Schedules       []Schedule  `json:"schedules,omitempty"`       // in name order
 	Connections     []Named     `json:"connections,omitempty"`     // in name order
 	HostConnections []Named     `json:"hostConnections,omitempty"` // in name order
 	ArtifactKinds   *Definition `json:"artifactKinds,omitempty"`

@@ -16,14 +16,14 @@ type slot struct {
 	nested bool   // files in folders of it count too: their names have slashes
 	define string // how to write one
 	later  bool   // it has no effect yet
-	into   func(*Agent) *[]Named
+	into   func(*Agent) *[]Named // nil for schedules, which Markdown defines too
 }
 
 func slots() []slot {
 	return []slot{
 		{"hooks", "Hook", "hook", true, "bdk.DefineHook(…)", false, func(a *Agent) *[]Named { return &a.Hooks }},
 		{"channels", "Channel", "channel", false, "bdk.DefineChannel(…)", true, func(a *Agent) *[]Named { return &a.Channels }},
-		{"schedules", "Schedule", "schedule", false, "bdk.DefineSchedule(…)", true, func(a *Agent) *[]Named { return &a.Schedules }},
+		{"schedules", "Schedule", "schedule", false, "bdk.DefineSchedule(…)", false, nil},
 		{"mcp-connections", "Connection", "connection", false, "bdk.Connection{…}", true, func(a *Agent) *[]Named { return &a.Connections }},
 		{"host-connections", "Connection", "host connection", false, "bdk.Connection{…}", true, func(a *Agent) *[]Named { return &a.HostConnections }},
 	}
@@ -54,6 +54,11 @@ func (l *loader) scanSlot(f *folder, s slot, dir, prefix string) {
 			l.scanSlot(f, s, path, prefix+e.Name()+"/")
 		case info.IsDir():
 			l.scanNestedSlot(s, path)
+		case s.into == nil && filepath.Ext(path) == ".md":
+			name := strings.TrimSuffix(e.Name(), ".md")
+			if l.checkSlotName(s, path, name) {
+				l.addSchedule(f, path, name)
+			}
 		case filepath.Ext(path) != ".go":
 			l.warn(codeUnknownEntry, diag.Pos{File: path}, "write the "+s.what+" in Go, or move the file into lib/", "%s is not a file that is discovered", e.Name())
 		case e.Name() == "doc.go" && l.onlyComment(path):
