@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ func newInfoCmd(io *IO) *cobra.Command {
 		Use:   "info [dir]",
 		Short: "show what was discovered of an agent",
 		Long: "info builds the agents in a folder and shows what each consists of: model, instructions, tools and their input,\n" +
-			"skills, subagents and the first files of sessions.",
+			"skills, subagents, schedules and the first files of sessions.",
 		Args: oneFolder(&opts.dir),
 		RunE: func(cmd *cobra.Command, _ []string) error { return infoRun(cmd.Context(), io, opts) },
 	}
@@ -86,7 +87,11 @@ type description struct {
 		Skills      []partDescription `json:"skills"`
 		Subagents   []partDescription `json:"subagents"`
 		Hooks       []hookDescription `json:"hooks"`
-		Diagnostics diag.List         `json:"diagnostics"`
+		Schedules   []struct {
+			Name, Source, Cron, Form, Error string
+			Next                            []time.Time
+		} `json:"schedules"`
+		Diagnostics diag.List `json:"diagnostics"`
 	} `json:"agents"`
 }
 
@@ -181,6 +186,10 @@ func (d description) text(program *maingen.Program) string {
 		}
 		for _, h := range a.Hooks {
 			row("hook", h.String())
+		}
+		for _, s := range a.Schedules {
+			row("schedule", strings.TrimPrefix(dueLine(s.Name, s.Cron, s.Next), "schedule ")+"  "+s.Source)
+			row("  error", strings.ReplaceAll(s.Error, "\n", "\n"+strings.Repeat(" ", 16)))
 		}
 		row("first files", a.Seed)
 		if len(a.Result) > 0 {

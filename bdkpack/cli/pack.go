@@ -102,6 +102,9 @@ func showPacked(io *IO, a pack.Agent) {
 		}
 	}
 	fmt.Fprintf(io.Out, "%s is packed for %s into %s\n", a.Manifest.Slug, a.Manifest.Architecture, path)
+	for _, c := range a.Manifest.Crons {
+		fmt.Fprintf(io.Out, "  %s\n", nextTimes(io, c.Schedule, c.Cron))
+	}
 	showSize(io, "archive", a.Archive, pack.BudgetArchive)
 	for _, f := range a.Files {
 		budget := int64(0)

@@ -55,6 +55,11 @@ func validateRun(ctx context.Context, io *IO, opts validateOptions) error {
 	default:
 		showDiagnostics(io, diags)
 		_, err = fmt.Fprintf(io.Out, "%s: no errors\n", strings.Join(slugs, ", "))
+		for _, a := range ws.Agents {
+			for _, s := range a.Schedules {
+				fmt.Fprintln(io.Out, nextTimes(io, s.Name, s.Cron))
+			}
+		}
 	}
 	if err == nil && diags.HasErrors() {
 		return exitError(1)

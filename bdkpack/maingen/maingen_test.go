@@ -52,7 +52,7 @@ func TestGeneratedProgramHasTheGoldenText(t *testing.T) {
 	pulse := def("example.com/d/bot/schedules", "Pulse", "bot/schedules/pulse.go")
 	d := project.Agent{
 		Slug: "d", Instructions: project.Instructions{Text: "D"}, ArtifactKinds: &kinds,
-		Hooks: one("hooks", "audit/usage"), Channels: one("channels", "review"), 
+		Hooks: one("hooks", "audit/usage"), Channels: one("channels", "review"),
 		Schedules: []project.Schedule{
 			{Name: "daily", File: "bot/schedules/daily.md", Cron: "0 9 * * 1-5", Prompt: "Say \"hello\"."},
 			{Name: "pulse", File: pulse.File, Cron: "@hourly", Definition: &pulse},

@@ -69,7 +69,7 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 	pl := plan{agent: a, packed: map[string]int{}, manifest: deploy.Manifest{
 		Version: deploy.Version, Slug: a.Slug, Architecture: p.Arch, Archive: archiveName,
 		Models: append([]string{}, models...), Model: p.Model,
-		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
+		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(), Crons: crons(a),
 	}}
 	var diags diag.List
 	if len(a.Slug) > maxSlug {
@@ -89,6 +89,16 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 	}
 	pl.manifest.Secrets, pl.manifest.Egress = needs(models)
 	return pl, append(diags, pl.workspaceFiles()...)
+}
+
+// crons returns the schedules of an agent.
+func crons(a project.Agent) []deploy.Cron {
+	all := make([]deploy.Cron, 0, len(a.Schedules))
+	for _, s := range a.Schedules {
+		c, _ := deploy.NewCron(s.Name, s.Cron) // discovery has found no fault with it
+		all = append(all, c)
+	}
+	return all
 }
 
 // modelsOf returns the models of an agent, then those of its subagents, each once.

@@ -11,11 +11,11 @@ import (
 // slot is a folder of bot/ in which each Go file defines one thing, which its path names.
 type slot struct {
 	dir    string
-	kind   string // the definition's type in package bdk
-	what   string // as people call it
-	nested bool   // files in folders of it count too: their names have slashes
-	define string // how to write one
-	later  bool   // it has no effect yet
+	kind   string                // the definition's type in package bdk
+	what   string                // as people call it
+	nested bool                  // files in folders of it count too: their names have slashes
+	define string                // how to write one
+	later  bool                  // it has no effect yet
 	into   func(*Agent) *[]Named // nil for schedules, which Markdown defines too
 }
 

@@ -31,6 +31,7 @@ const (
 	SessionBusy      Code = "session_busy"          // a turn runs: a call that writes has to wait for its end
 	Decided          Code = "already_decided"       // an approval was resolved otherwise, or is too late
 	NoWorkspace      Code = "workspace_unavailable" // the session's files cannot be had: the call was not made
+	ScheduleFailed   Code = "schedule_failed"       // the function of a schedule that somebody had happen failed
 	Unavailable      Code = "unavailable"           // the host cannot take the request now: retry later
 	Internal         Code = "internal"              // a fault of the host: the log knows more
 )
@@ -54,7 +55,7 @@ func (c Code) Status() int {
 		return 413
 	case Unavailable:
 		return 503
-	case Internal, NoWorkspace:
+	case Internal, NoWorkspace, ScheduleFailed:
 		return 500
 	}
 	return 500

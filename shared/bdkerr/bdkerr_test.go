@@ -38,6 +38,7 @@ func TestCodesAndStatusesStay(t *testing.T) {
 		"invalid_tool_input":         400,
 		"invalid_continuation_token": 400,
 		"session_not_found":          404,
+		"schedule_failed":            500,
 		"session_busy":               409,
 		"already_decided":            409,
 		"workspace_unavailable":      500,

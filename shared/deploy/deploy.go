@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bdk-lambda/bdk/shared/cron"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 )
 
@@ -65,6 +66,7 @@ type Manifest struct {
 	Functions    []Function `json:"functions"`
 	Routes       []Route    `json:"routes"`
 	Schedules    []Schedule `json:"schedules"`
+	Crons        []Cron     `json:"crons"`   // the agent's own schedules, in name order
 	Secrets      []string   `json:"secrets"` // keys that the deployment's secret must have before the agent works
 	Egress       []string   `json:"egress"`  // hosts outside of AWS that the agent calls
 }
@@ -103,6 +105,19 @@ type Schedule struct {
 	Rate     int    `json:"rateMinutes"`
 }
 
+// Cron invokes the wake function whenever a schedule of the agent is due.
+type Cron struct {
+	Schedule    string   `json:"schedule"`    // its name
+	Cron        string   `json:"cron"`        // as its author wrote it, see package cron
+	Expressions []string `json:"expressions"` // the same for EventBridge Scheduler
+}
+
+// NewCron returns the Cron of a schedule. The error is that of [cron.Parse].
+func NewCron(schedule, expression string) (Cron, error) {
+	s, err := cron.Parse(expression)
+	return Cron{Schedule: schedule, Cron: expression, Expressions: s.AWS()}, err
+}
+
 // The functions of every agent.
 const (
 	Discovery = string(httpapi.Discovery)
@@ -113,6 +128,7 @@ const (
 	Await     = "await" // parks a call until somebody decides
 	Exec      = "exec"  // runs scripts, without any permissions
 	Sweep     = "sweep" // finds turns that were accepted and not started
+	Wake      = "wake"  // has schedules and reminders happen
 	Purge     = "purge" // removes what is left of sessions that expired
 )
 
@@ -128,6 +144,7 @@ func Functions() []Function {
 		{Name: Stream, Kind: Streamed, Seconds: 900, Memory: 256},
 		{Name: Sweep, Kind: Worker, Seconds: 60, Memory: 256},
 		{Name: Tools, Kind: Streamed, Seconds: 900, Memory: 512},
+		{Name: Wake, Kind: Worker, Seconds: 900, Memory: 512},
 	}
 }
 
@@ -138,7 +155,7 @@ func Routes() []Route {
 	known := map[string]bool{}
 	for _, r := range httpapi.Routes() {
 		path := strings.TrimSuffix(r.Pattern, "/{$}")
-		if r.Host || known[path] {
+		if r.Host || r.Dev || known[path] {
 			continue
 		}
 		known[path] = true
@@ -154,7 +171,7 @@ func catchAll(known map[string]bool) []Route {
 		for at := range r.Pattern {
 			prefix := r.Pattern[:at]
 			path := prefix + "/{proxy+}"
-			if r.Host || r.Pattern[at] != '/' || prefix == "" || known[path] || taken(known, prefix) {
+			if r.Host || r.Dev || r.Pattern[at] != '/' || prefix == "" || known[path] || taken(known, prefix) {
 				continue
 			}
 			known[path] = true
@@ -244,6 +261,22 @@ func (m Manifest) checkFunctions() error {
 	}
 	if !slices.Equal(m.Routes, Routes()) || !slices.Equal(m.Schedules, Schedules()) {
 		return errors.New("the manifest has other routes or schedules than every agent: use the bdk of the same release")
+	}
+	return m.checkCrons()
+}
+
+// checkCrons fails for schedules that are not what packing makes of an agent's.
+func (m Manifest) checkCrons() error {
+	for i, c := range m.Crons {
+		want, err := NewCron(c.Schedule, c.Cron)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the manifest has the schedule %q: %w", c.Schedule, err)
+		case !slices.Equal(c.Expressions, want.Expressions):
+			return fmt.Errorf("the manifest has the schedule %q with %q as %q: on AWS that is %q", c.Schedule, c.Cron, c.Expressions, want.Expressions)
+		case c.Schedule == "" || i > 0 && m.Crons[i-1].Schedule >= c.Schedule:
+			return fmt.Errorf("the manifest has the schedule %q twice, or out of order", c.Schedule)
+		}
 	}
 	return nil
 }

@@ -185,6 +185,9 @@ func callOf(e *Engine, row session.Record, turnID, id string, log *slog.Logger, 
 	call := &bdk.Call{ID: id, Workspace: files, Session: infoOf(row, turnID)}
 	call.Services = e.services(call.Session, log, files.ReadFile, record)
 	call.Sessions = &conversations{e, call}
+	if row.Version > 0 {
+		call.Reminders = e.remindersOf(call.Session)
+	}
 	return call
 }
 

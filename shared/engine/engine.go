@@ -19,6 +19,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/model"
+	"github.com/bdk-lambda/bdk/shared/reminder"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
@@ -50,6 +51,7 @@ type Deps struct {
 	Guide     string                  // what the agent and its subagents are told beside their instructions; "" for nothing
 
 	Artifacts  *artifact.Store  // what sessions have made; nil: none
+	Reminders  *reminder.Store  // what sessions are to be reminded of; nil: calls have none
 	KV         *kv.Store        // keeps the values of tools; nil: calls have none
 	Workspaces *workspace.Store // the files of sessions; nil: calls have none
 	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces
@@ -84,6 +86,11 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	for _, h := range project.Hooks {
 		if err := h.Hook.Err(); err != nil {
 			return nil, fmt.Errorf("hook %s (%s): %w", h.Name, h.Source, err)
+		}
+	}
+	for _, s := range project.Schedules {
+		if err := s.Schedule.Err(); err != nil {
+			return nil, fmt.Errorf("schedule %s (%s): %w", s.Name, s.Source, err)
 		}
 	}
 	tools := deps.Tools.Offer()

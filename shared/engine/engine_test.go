@@ -26,6 +26,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/kv/memkv"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/model/scripted"
+	"github.com/bdk-lambda/bdk/shared/reminder"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/memsession"
 	"github.com/bdk-lambda/bdk/shared/tool"
@@ -57,6 +58,7 @@ type config struct {
 	subagents []bdk.Subagent
 	hooks     []bdk.NamedHook
 	lanes     map[string][]engine.NamedModel // the models of subagents
+	schedules []bdk.NamedSchedule
 }
 
 // idle is a runner that runs nothing: tests call Step themselves.
@@ -91,12 +93,13 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 		Sessions: session.New(c.storage.sessions, session.Options{Holder: c.holder, Lease: time.Minute}),
 		Runner:   c.runner, Tools: tools, Models: c.models, Subagents: c.lanes, KV: kv.New(c.storage.claims, kv.Options{}), Log: log,
 	}
+	deps.Reminders = reminder.New(deps.KV, reminder.Options{Agent: "test"})
 	if c.storage.blobs != nil {
 		deps.Blobs = blob.New(c.storage.blobs)
 		deps.Artifacts = artifact.New(deps.KV, deps.Blobs, artifact.Options{Agent: "test"})
 		deps.Workspaces = workspace.New(deps.Blobs, workspace.Options{TempDir: t.TempDir()})
 	}
-	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents, Hooks: c.hooks}, deps)
+	e, err := engine.New(bdk.Project{Slug: "test", Agent: c.agent, Instructions: c.prompt, Tools: c.tools, Subagents: c.subagents, Hooks: c.hooks, Schedules: c.schedules}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

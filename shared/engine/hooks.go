@@ -96,6 +96,7 @@ func (e *Engine) hookContext(row session.Record, ev event.Event, name string, lo
 		_, err := e.deps.Sessions.Record(ctx, row.ID, hookTurn+name, 0, data...)
 		return err
 	})
+	hc.Reminders = e.remindersOf(hc.Session)
 	return hc
 }
 

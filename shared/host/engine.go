@@ -15,13 +15,15 @@ import (
 	"github.com/bdk-lambda/bdk/shared/exec"
 	"github.com/bdk-lambda/bdk/shared/harness"
 	"github.com/bdk-lambda/bdk/shared/kv"
+	"github.com/bdk-lambda/bdk/shared/reminder"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/tool"
 	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/wake"
 	"github.com/bdk-lambda/bdk/shared/workspace"
 )
 
-// Parts are what an agent works with. All but Scripts, Temp, StateRoot and MaxArtifacts are required.
+// Parts are what an agent works with. All but Scripts, Temp, StateRoot, Alarm and MaxArtifacts are required.
 type Parts struct {
 	Sessions  *session.Store
 	KV        *kv.Store
@@ -34,7 +36,8 @@ type Parts struct {
 	Temp      string // where directories with the files of sessions are made; "" for the system's
 	StateRoot string // passed to tools; "" where the host has none
 
-	MaxArtifacts int // as of artifact.Options
+	Alarm        wake.Alarm // rings for reminders; nil: somebody runs their loop
+	MaxArtifacts int        // as of artifact.Options
 }
 
 // NewEngine returns the engine of an agent whose folder is root, see [Models.Of].
@@ -63,6 +66,7 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	return engine.New(project, engine.Deps{
 		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
 		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{Agent: project.Slug, Clock: parts.Clock, Max: parts.MaxArtifacts, Log: parts.Log}),
+		Reminders: reminder.New(parts.KV, reminder.Options{Agent: project.Slug, Clock: parts.Clock, Alarm: parts.Alarm, Log: parts.Log}),
 		KV:        parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 	})
 }

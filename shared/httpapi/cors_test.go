@@ -124,8 +124,8 @@ func TestPreflights(t *testing.T) {
 	t.Parallel()
 	agent := newAgent("demo")
 	acc, _ := agent.begin(t, "ann", session.Chat)
-	listed := newClient(t, httpapi.Options{Playground: true, Origins: []string{app, ours}}, agent)
-	every := newClient(t, httpapi.Options{Playground: true, Origins: []string{"*"}}, agent)
+	listed := newClient(t, httpapi.Options{Playground: true, Dev: true, Origins: []string{app, ours}}, agent)
+	every := newClient(t, httpapi.Options{Playground: true, Dev: true, Origins: []string{"*"}}, agent)
 	for _, r := range httpapi.Routes() {
 		methods := r.Method
 		switch {

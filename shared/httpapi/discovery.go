@@ -86,7 +86,7 @@ func (x *exchange) info() error {
 	x.json(http.StatusOK, struct {
 		OK bool `json:"ok"`
 		Info
-	}{true, Describe(p, x.agent.Models(), x.opts.Diagnostics[p.Slug])})
+	}{true, Describe(p, x.agent.Models(), x.opts.Diagnostics[p.Slug], x.opts.Clock.Now())})
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -172,7 +173,7 @@ func TestDescribeWithAnotherModel(t *testing.T) {
 	t.Parallel()
 	p := bdk.Project{Slug: "demo", Agent: bdk.Agent{Model: "openai:a"}, Subagents: []bdk.Subagent{{Name: "writer", Agent: bdk.Agent{Model: "openai:c"}}}}
 	for model, want := range map[string]string{"openai:a": "openai:c", "openai:b": ""} {
-		if got := httpapi.Describe(p, []string{model}, nil).Subagents[0].Model; got != want {
+		if got := httpapi.Describe(p, []string{model}, nil, time.Now()).Subagents[0].Model; got != want {
 			t.Errorf("with %s the subagent has %q, want %q", model, got, want)
 		}
 	}
@@ -183,7 +184,7 @@ func TestDescribeToolThatIsWrong(t *testing.T) {
 	t.Parallel()
 	broken := bdk.DefineTool(bdk.ToolSpec{Description: "Broken.", InputSchema: json.RawMessage(`{"type":`), OutputSchema: json.RawMessage(`{`)},
 		func(context.Context, *bdk.Call, json.RawMessage) (string, error) { return "", nil })
-	info := httpapi.Describe(bdk.Project{Slug: "demo", Tools: []bdk.NamedTool{{Name: "broken", Tool: broken}}}, nil, nil)
+	info := httpapi.Describe(bdk.Project{Slug: "demo", Tools: []bdk.NamedTool{{Name: "broken", Tool: broken}}}, nil, nil, time.Now())
 	text, err := json.Marshal(info)
 	if err != nil {
 		t.Fatal(err)

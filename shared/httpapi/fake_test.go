@@ -25,6 +25,10 @@ import (
 
 // fakeAgent accepts messages and leaves their turns to the test.
 type fakeAgent struct {
+	reminders   []bdk.ReminderRecord
+	remindFault error
+	onDispatch  func(engine.Tick) (engine.Dispatched, error)
+
 	project bdk.Project
 	store   *session.Store
 	made    *artifact.Store
@@ -69,6 +73,26 @@ func (a *fakeAgent) Stop(ctx context.Context, id, turnID string) (string, error)
 }
 
 func (a *fakeAgent) Cost(context.Context, string) (engine.Cost, error) { return a.cost, nil }
+
+func (a *fakeAgent) Dispatch(_ context.Context, t engine.Tick) (engine.Dispatched, error) {
+	if a.onDispatch == nil {
+		return engine.Dispatched{}, bdkerr.New(bdkerr.NotFound, "no schedule")
+	}
+	return a.onDispatch(t)
+}
+
+func (a *fakeAgent) Reminders(context.Context, int) ([]bdk.ReminderRecord, error) {
+	return append([]bdk.ReminderRecord{}, a.reminders...), nil
+}
+
+func (a *fakeAgent) Remind(_ context.Context, id string) error {
+	for _, r := range a.reminders {
+		if r.ID == id {
+			return a.remindFault
+		}
+	}
+	return bdk.ErrNotFound
+}
 
 // Approvals and Decide keep what [engine.Engine] promises, in memory.
 func (a *fakeAgent) Approvals(ctx context.Context, sessionID, caller string) ([]engine.Approval, error) {

@@ -41,10 +41,9 @@ type Agent interface {
 	Send(ctx context.Context, in session.Message) (session.Accepted, error)
 	// Stop ends the active turn of a session, see [session.Store.Stop].
 	Stop(ctx context.Context, id, turnID string) (string, error)
-	// Cost adds up what a session used.
-	Cost(ctx context.Context, id string) (engine.Cost, error)
 	Stores
 	Calls
+	Timed
 }
 
 // Stores is where the API reads of one agent. Implementations are safe for concurrent use.
@@ -53,6 +52,18 @@ type Stores interface {
 	Sessions() *session.Store
 	// Artifacts returns the store of what the agent's sessions have made; nil if there is none.
 	Artifacts() *artifact.Store
+	// Cost adds up what a session used.
+	Cost(ctx context.Context, id string) (engine.Cost, error)
+}
+
+// Timed is what of one agent happens at its time, and by hand in development. Implementations are safe for concurrent use.
+type Timed interface {
+	// Dispatch has a schedule happen, see [engine.Engine.Dispatch].
+	Dispatch(ctx context.Context, t engine.Tick) (engine.Dispatched, error)
+	// Reminders returns the open reminders of all sessions, the next one first.
+	Reminders(ctx context.Context, limit int) ([]bdk.ReminderRecord, error)
+	// Remind sends a reminder now, see [engine.Engine.Remind].
+	Remind(ctx context.Context, id string) error
 }
 
 // Calls is what the API asks of one agent about single calls of tools. Implementations are safe for concurrent use.
@@ -78,7 +89,7 @@ type Options struct {
 	Auth       auth.Policy // who is calling; default: auth.Loopback()
 	Single     bool        // serve the only agent at /v1
 	Playground bool        // serve the index routes GET / and GET /v1/agents
-	Dev        bool        // list the sessions of every principal to callers on this machine
+	Dev        bool        // serve the routes /v1/dev, and list the sessions of every principal to callers on this machine
 
 	// Origins are those whose pages may read answers in a browser, such as https://app.example.com, or * alone for any;
 	// see [CheckOrigins]. They admit nobody: a page sends a bearer token as every caller does, and auth.Loopback admits

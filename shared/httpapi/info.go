@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/harness"
@@ -25,17 +26,17 @@ type Info struct {
 	Subagents    []subagentInfo   `json:"subagents"`      // in name order
 	Seed         string           `json:"seed,omitempty"` // the folder with the first files of each session; absent if there is none
 	Channels     []struct{}       `json:"channels"`
-	Schedules    []struct{}       `json:"schedules"`
+	Schedules    []scheduleInfo   `json:"schedules"`   // in name order
 	Hooks        []hookInfo       `json:"hooks"`       // in name order
 	Diagnostics  json.RawMessage  `json:"diagnostics"` // a JSON array
 }
 
-// Describe returns the Info of an agent with the given model and fallbacks. Diagnostics may be empty.
-func Describe(p bdk.Project, models []string, diagnostics json.RawMessage) Info {
+// Describe returns the Info of an agent with the given model and fallbacks, as it is now. Diagnostics may be empty.
+func Describe(p bdk.Project, models []string, diagnostics json.RawMessage, now time.Time) Info {
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
-		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: []struct{}{}, Hooks: hooks(p.Hooks),
+		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: schedules(p.Schedules, now), Hooks: hooks(p.Hooks),
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -157,6 +158,36 @@ func hooks(all []bdk.NamedHook) []hookInfo {
 		info := hookInfo{Name: h.Name, Events: h.Hook.Events(), Source: h.Source}
 		if err := h.Hook.Err(); err != nil {
 			info.Error = err.Error()
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// scheduleInfo is a schedule as Info shows it.
+type scheduleInfo struct {
+	Name   string      `json:"name"`
+	Source string      `json:"source"`
+	Cron   string      `json:"cron"`            // in UTC
+	Form   string      `json:"form"`            // prompt: starts a session; run: runs a function
+	Next   []time.Time `json:"next"`            // the next three times that it is due
+	Error  string      `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
+}
+
+func schedules(named []bdk.NamedSchedule, now time.Time) []scheduleInfo {
+	const shown = 3
+	infos := make([]scheduleInfo, 0, len(named))
+	for _, n := range named {
+		spec := n.Schedule.Spec()
+		info := scheduleInfo{Name: n.Name, Source: n.Source, Cron: spec.Cron, Form: "prompt", Next: []time.Time{}}
+		if spec.Run != nil {
+			info.Form = "run"
+		}
+		if err := n.Schedule.Err(); err != nil {
+			info.Error = err.Error()
+		}
+		for at := n.Schedule.Next(now); !at.IsZero() && len(info.Next) < shown; at = n.Schedule.Next(at) {
+			info.Next = append(info.Next, at)
 		}
 		infos = append(infos, info)
 	}

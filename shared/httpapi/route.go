@@ -35,6 +35,7 @@ type Route struct {
 	Group   Group
 	Host    bool // describes the host rather than an agent
 	Index   bool // exists only with the playground
+	Dev     bool // exists only in development
 
 	handle func(*exchange) error
 }
@@ -63,6 +64,9 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/tools", Access: Caller, Group: Tools, handle: (*exchange).listTools},
 		{Method: "GET", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).showTool},
 		{Method: "POST", Pattern: "/v1/tools/{name}", Access: Caller, Group: Tools, handle: (*exchange).callTool},
+		{Method: "POST", Pattern: "/v1/dev/schedules/{scheduleId}", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).dispatch},
+		{Method: "GET", Pattern: "/v1/dev/reminders", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).reminders},
+		{Method: "POST", Pattern: "/v1/dev/reminders/{reminderId}", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).remind},
 	}
 }
 
@@ -97,7 +101,7 @@ func (a *api) add(prefix, slug string, agent Agent, host bool) {
 	paths := make(map[string]*endpoint)
 	for _, r := range Routes() {
 		wanted := r.Host == host || r.Index && a.opts.Single
-		if !wanted || r.Index && !a.opts.Playground {
+		if !wanted || r.Index && !a.opts.Playground || r.Dev && !a.opts.Dev {
 			continue
 		}
 		path := prefix + r.Pattern

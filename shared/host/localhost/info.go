@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 )
 
@@ -19,7 +20,7 @@ func (p *Program) info(context.Context) error {
 		if id := p.Getenv("BDK_MODEL"); id != "" {
 			models = []string{id}
 		}
-		out.Agents = append(out.Agents, httpapi.Describe(project, models, p.Config.Diagnostics))
+		out.Agents = append(out.Agents, httpapi.Describe(project, models, p.Config.Diagnostics, clock.System{}.Now()))
 	}
 	encoder := json.NewEncoder(p.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -29,7 +30,7 @@ func (p *Program) info(context.Context) error {
 	return p.mistakes()
 }
 
-// mistakes returns what is wrong with the definitions of tools, which nothing but running them shows.
+// mistakes returns what is wrong with the definitions of tools and schedules, which nothing but running them shows.
 func (p *Program) mistakes() error {
 	var errs []error
 	for _, project := range p.Projects {
@@ -41,6 +42,11 @@ func (p *Program) mistakes() error {
 		for _, h := range project.Hooks {
 			if err := h.Hook.Err(); err != nil {
 				errs = append(errs, fmt.Errorf("agent %s, hook %s (%s): %w", project.Slug, h.Name, h.Source, err))
+			}
+		}
+		for _, s := range project.Schedules {
+			if err := s.Schedule.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("agent %s, schedule %s (%s): %w", project.Slug, s.Name, s.Source, err))
 			}
 		}
 	}

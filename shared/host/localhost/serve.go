@@ -58,6 +58,9 @@ func (p *Program) serve(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.ring, slog.LevelWarn),
 	}
 	s.serve(ctx)
+	if !p.Config.Dev { // then people have things happen
+		s.wake(ctx)
+	}
 	failed := make(chan error, 1)
 	go func() {
 		failed <- server.Serve(listener)

@@ -55,6 +55,7 @@ type state struct {
 	agents  []*agent
 	ended   chan struct{} // closed by close
 	expiry  chan struct{} // closed when the loop that expires has ended
+	alarms  alarms
 }
 
 // agent is an engine and the runner of its turns.
@@ -209,6 +210,7 @@ func (s *state) watch(ctx context.Context) error {
 func (s *state) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
+	s.alarms.close(ctx)
 	for _, a := range s.agents {
 		a.runner.Close(ctx)
 		a.told.Close(ctx)
