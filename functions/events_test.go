@@ -19,6 +19,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/functions/internal/memhost"
 	"github.com/bdk-lambda/bdk/functions/internal/table"
+	"github.com/bdk-lambda/bdk/functions/wake"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
@@ -119,6 +120,10 @@ func strictly(t *testing.T, f deploy.Function, event []byte) {
 		into = new(sfnturn.AwaitInput)
 	case f.Name == deploy.Exec:
 		into = new(lambdaexec.Request)
+	case f.Name == deploy.Wake:
+		into = new(wake.Event)
+	case f.Name == deploy.Sweep && bytes.Contains(event, []byte(`"Records"`)):
+		into = new(events.SQSEvent)
 	case f.Name == deploy.Sweep:
 		into = new(events.EventBridgeEvent)
 	case f.Name == deploy.Purge:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/bdk-lambda/bdk/shared/deploy"
@@ -38,6 +39,9 @@ const (
 	logs       resource = "logs"       // where everything logs
 	models     resource = "models"     // those of Bedrock that the agent uses
 	scripts    resource = "scripts"    // the exec function, any version of it
+	alarms     resource = "alarms"     // the schedules of reminders
+	ringer     resource = "ringer"     // the role that they have
+	rings      resource = "rings"      // the queue that they send to
 )
 
 // may lets a function do things with a resource.
@@ -55,7 +59,19 @@ func access() map[string][]may {
 	values := []string{"DeleteItem", "GetItem", "PutItem", "Query"} // these, and what tools keep
 	log := may{logs, []string{"CreateLogStream", "PutLogEvents"}}
 	list := may{bucket, []string{"ListBucket"}}
+	remind := []may{{alarms, []string{"CreateSchedule", "DeleteSchedule"}}, {ringer, []string{"PassRole"}}, {rings, nil}}
 	bearer := may{secret, []string{"GetSecretValue"}}
+	// what the author's code needs, beside a turn
+	code := []may{
+		log,
+		{sessions, row},
+		{events, write},
+		{control, values},
+		{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
+		list,
+		{machine, []string{"StartExecution"}},
+		{executions, []string{"StopExecution"}},
+	}
 	return map[string][]may{
 		deploy.Discovery: {log, bearer},
 		deploy.Sessions: {
@@ -79,7 +95,7 @@ func access() map[string][]may {
 			{blobs, []string{"GetObject"}},
 			list,
 		},
-		deploy.Step: {
+		deploy.Step: append(remind, []may{
 			log, bearer,
 			{sessions, row},
 			{events, write},
@@ -91,25 +107,20 @@ func access() map[string][]may {
 			{sent, []string{"DeleteObject", "GetObject", "PutObject"}},
 			{begun, []string{"StartExecution"}},
 			{ended, []string{"StopExecution"}},
-		},
-		deploy.Tools: {
-			log, bearer,
-			{sessions, row},
-			{events, write},
-			{control, values},
-			{blobs, []string{"DeleteObject", "GetObject", "PutObject"}},
-			list,
-			{machine, []string{"StartExecution"}},
-			{executions, []string{"StopExecution"}},
-		},
+		}...),
+		deploy.Tools: slices.Concat(code, []may{bearer}, remind),
+		deploy.Wake:  code,
 		deploy.Exec:  {log},
 		deploy.Await: {log, {sessions, []string{"GetItem"}}, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},
 		deploy.Sweep: {
 			log,
-			{sessions, []string{"GetItem", "UpdateItem"}},
+			{sessions, row},
 			{indexes, []string{"Query"}},
 			{events, write},
-			{control, []string{"GetItem"}},
+			{control, values}, // reminders
+			{blobs, []string{"GetObject", "PutObject"}},
+			list,
+			{rings, []string{"DeleteMessage", "GetQueueAttributes", "ReceiveMessage"}},
 			{machine, []string{"StartExecution"}},
 			{executions, []string{"DescribeExecution"}},
 			{waiting, []string{"SendTaskSuccess"}},
@@ -132,6 +143,12 @@ func (r resource) service() string {
 		return "s3:"
 	case scripts:
 		return "lambda:"
+	case alarms:
+		return "scheduler:"
+	case ringer:
+		return "iam:"
+	case rings:
+		return "sqs:"
 	case secret:
 		return "secretsmanager:"
 	case machine, executions, waiting, begun, ended:
@@ -159,6 +176,14 @@ func (s *stack) arns(r resource) []string {
 		return []string{*s.bucket.ArnForObjects(jsii.String(deploy.ExecPrefix + "*"))}
 	case scripts:
 		return []string{*s.functions[deploy.Exec].FunctionArn() + ":*"}
+	case alarms:
+		return []string{*s.FormatArn(&awscdk.ArnComponents{
+			Service: jsii.String("scheduler"), Resource: jsii.String("schedule"), ResourceName: jsii.String(*s.group.Ref() + "/*"),
+		})}
+	case ringer:
+		return []string{*s.ringer.RoleArn()}
+	case rings:
+		return []string{*s.rings.QueueArn()}
 	case bucket:
 		return []string{*s.bucket.BucketArn()}
 	case secret:
@@ -191,7 +216,9 @@ func (s *stack) grant() {
 			case waiting, begun, ended:
 				late = append(late, s.allow(m))
 			default:
-				fn.Role().AddToPrincipalPolicy(s.allow(m))
+				if len(m.actions) > 0 {
+					fn.Role().AddToPrincipalPolicy(s.allow(m))
+				}
 			}
 			if name, value := s.variable(m.with); name != "" {
 				fn.AddEnvironment(&name, value, nil)
@@ -201,18 +228,22 @@ func (s *stack) grant() {
 			// a policy of its own: the machine is made after the function, and the function after the role's first policy
 			awsiam.NewPolicy(s.Stack, jsii.String(f.Name+"Turns"), &awsiam.PolicyProps{Roles: &[]awsiam.IRole{fn.Role()}, Statements: &late})
 		}
-		if f.Name == deploy.Exec {
-			continue // what is in variables may be a secret
+		if f.Name != deploy.Exec { // what is in variables may be a secret
+			s.configure(f, fn)
 		}
-		if s.Manifest.Model != "" {
-			fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
-		}
-		if f.Kind != deploy.Worker && len(s.Origins) > 0 {
-			fn.AddEnvironment(jsii.String(deploy.EnvOrigins), jsii.String(strings.Join(s.Origins, ",")), nil)
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
-			fn.AddEnvironment(&name, jsii.String(s.Variables[name]), nil)
-		}
+	}
+}
+
+// configure gives a function the variables that the deployment has for all.
+func (s *stack) configure(f deploy.Function, fn awslambda.Function) {
+	if s.Manifest.Model != "" {
+		fn.AddEnvironment(jsii.String(deploy.EnvModel), &s.Manifest.Model, nil)
+	}
+	if f.Kind != deploy.Worker && len(s.Origins) > 0 {
+		fn.AddEnvironment(jsii.String(deploy.EnvOrigins), jsii.String(strings.Join(s.Origins, ",")), nil)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+		fn.AddEnvironment(&name, jsii.String(s.Variables[name]), nil)
 	}
 }
 
@@ -231,6 +262,12 @@ func (s *stack) variable(r resource) (name string, value *string) {
 		return deploy.EnvSecret, s.secret.SecretArn()
 	case machine:
 		return deploy.EnvMachine, s.machine.StateMachineArn()
+	case alarms:
+		return deploy.EnvAlarmGroup, s.group.Ref()
+	case ringer:
+		return deploy.EnvAlarmRole, s.ringer.RoleArn()
+	case rings:
+		return deploy.EnvAlarmQueue, s.rings.QueueArn()
 	case scripts: // a published version, which goes with the version of its caller
 		return deploy.EnvExec, s.functions[deploy.Exec].CurrentVersion().FunctionArn()
 	default:

@@ -51,6 +51,8 @@ func TestPermissions(t *testing.T) {
 		values     = "Allow dynamodb:DeleteItem dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Control.Arn>"
 		list       = "Allow s3:ListBucket on <Blobs.Arn>"
 		executions = "on arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:<Turns.Name>:*"
+		alarm      = "Allow scheduler:CreateSchedule scheduler:DeleteSchedule on arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:schedule/<Wakes>/*"
+		ringer     = "Allow iam:PassRole on <RingerRole.Arn>"
 		foundation = "arn:<AWS::Partition>:bedrock:*::foundation-model/"
 	)
 	want := map[string][]string{
@@ -72,7 +74,7 @@ func TestPermissions(t *testing.T) {
 			"Allow bedrock:InvokeModel bedrock:InvokeModelWithResponseStream on " +
 				"arn:<AWS::Partition>:bedrock:<AWS::Region>:<AWS::AccountId>:inference-profile/us.anthropic.claude-x " +
 				foundation + "anthropic.claude-x " + foundation + "us.anthropic.claude-x",
-			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/* <Blobs.Arn>/exec/*", list, bearer,
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/* <Blobs.Arn>/exec/*", list, bearer, alarm, ringer,
 			"Allow lambda:InvokeFunction on <exec.Arn>:*",
 		},
 		"<streamRole>": {
@@ -81,14 +83,19 @@ func TestPermissions(t *testing.T) {
 			"Allow s3:GetObject on <Blobs.Arn>/blobs/*", list, bearer,
 		},
 		"<sweepRole>": {
-			"Allow dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>", events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
-			"Allow dynamodb:GetItem on <Control.Arn>", "Allow states:SendTaskSuccess on <Turns>", "Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
+			row, values, "Allow s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, "Allow sqs:DeleteMessage sqs:GetQueueAttributes sqs:ReceiveMessage on <Rings.Arn>", events, lists, log, "Allow states:DescribeExecution " + executions, "Allow states:StartExecution on <Turns>",
+			"Allow states:SendTaskSuccess on <Turns>", "Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
 		},
 		"<sweepScheduleRole>": {"Allow lambda:InvokeFunction on <sweep.Arn>", "Allow sqs:SendMessage on <Dead.Arn>"},
 		"<toolsRole>": {
-			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer, alarm, ringer,
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 		},
+		"<wakeRole>": {
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list,
+			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
+		},
+		"<RingerRole>": {"Allow sqs:SendMessage on <Rings.Arn>"},
 		"<TurnsRole>": {
 			"Allow lambda:InvokeFunction on <await.Arn>:* <step.Arn>:*",
 			"Allow logs:CreateLogDelivery logs:DeleteLogDelivery logs:DescribeLogGroups logs:DescribeResourcePolicies logs:GetLogDelivery " +
@@ -115,9 +122,10 @@ func TestWhoMayBeWhom(t *testing.T) {
 	want := map[string]string{
 		"TurnsRole":         "map[Service:states.amazonaws.com] <nil>",
 		"ApiCloudWatchRole": "map[Service:apigateway.amazonaws.com] <nil>",
+		"RingerRole":        "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 		"sweepScheduleRole": "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 	}
-	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep", "tools"} {
+	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep", "tools", "wake"} {
 		want[f+"Role"] = "map[Service:lambda.amazonaws.com] <nil>"
 	}
 	differ(t, "trust", want, got)

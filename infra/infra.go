@@ -23,9 +23,11 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
@@ -63,6 +65,9 @@ type stack struct {
 	machine   awsstepfunctions.StateMachine
 	api       awsapigateway.RestApi
 	dead      awssqs.Queue
+	group     awsscheduler.CfnScheduleGroup // of the agent's schedules and alarms
+	rings     awssqs.Queue                  // of alarms
+	ringer    awsiam.Role                   // that alarms ring with
 }
 
 // NewStack adds the stack of an agent to scope, a CDK app or a stage of one. It fails for a configuration that cannot become a working deployment.
@@ -85,6 +90,7 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	s.addSecret()
 	s.addFunctions()
 	s.addTurns()
+	s.addAlarms()
 	s.grant()
 	s.addAPI()
 	s.addWakes()

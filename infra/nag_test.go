@@ -27,7 +27,8 @@ func accepted() map[string]string {
 		"SF1":  "Every execution of a standard machine has its history; what went wrong is logged.",
 		"SF2":  "Traces of two states would show what the log and the history show.",
 		"SMG4": "Tokens are rotated by who gave them to callers: a new key beside the old one, then without it.",
-		"SQS3": "The queue is where schedules and the stream put what they gave up, which this rule does not see.",
+
+		"IAM5[Resource::arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:schedule/<Wakes>/*]": "The alarms of reminders have hashes as names.",
 
 		"IAM5[Resource::*]":                   "Delivery of the machine's log is set up, and the stream of removals found, by calls that IAM knows no resource of.",
 		"IAM5[Resource::<Blobs.Arn>/blobs/*]": "Blobs have their hashes as names.",

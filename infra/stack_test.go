@@ -40,9 +40,9 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 21,
 		"ApiGateway::Resource": 22, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 15, "IAM::Role": 12,
-		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 1, "Lambda::Function": 9, "Lambda::Permission": 5, "Lambda::Version": 3,
-		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 1, "SQS::QueuePolicy": 1, "Scheduler::Schedule": 1,
+		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 17, "IAM::Role": 14,
+		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 2, "Lambda::Function": 10, "Lambda::Permission": 5, "Lambda::Version": 3,
+		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 2, "SQS::QueuePolicy": 2, "Scheduler::Schedule": 1, "Scheduler::ScheduleGroup": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
 	}, got)
 }
@@ -158,15 +158,17 @@ func TestFunctions(t *testing.T) {
 	}
 	tables, bucket := "BDK_CONTROL_TABLE=<Control> BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions>", "BDK_BUCKET=<Blobs> "
 	secret, machine := "BDK_SECRET_ARN=<Secret>", "BDK_STATE_MACHINE_ARN=<Turns>"
+	alarms := "BDK_ALARM_GROUP=<Wakes> BDK_ALARM_QUEUE_ARN=<Rings.Arn> BDK_ALARM_ROLE_ARN=<RingerRole.Arn> "
 	variables := map[string]string{
 		"await": "BDK_CONTROL_TABLE=<Control> BDK_SESSIONS_TABLE=<Sessions>", "discovery": secret,
 		"exec":     "AWS_LAMBDA_EXEC_WRAPPER=/var/task/bootstrap",
 		"purge":    bucket + "BDK_EVENTS_TABLE=<Events> BDK_SESSIONS_TABLE=<Sessions>",
 		"sessions": bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
-		"step":     "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
+		"step":     alarms + "BDK_EXEC_FUNCTION=<execCurrentVersion> " + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1),
 		"stream":   bucket + tables + " " + secret,
-		"sweep":    tables + " " + machine,
-		"tools":    bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
+		"sweep":    "BDK_ALARM_QUEUE_ARN=<Rings.Arn> " + bucket + tables + " " + machine,
+		"tools":    alarms + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
+		"wake":     bucket + tables + " " + machine,
 	}
 	disks := map[string]int{"exec": 1024, "step": 1024}
 	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {
@@ -272,6 +274,37 @@ func TestWakes(t *testing.T) {
 		}}},
 	}), tmpl.of("AWS::Lambda::EventSourceMapping")["Removals"].at())
 	differ(t, "queue", any(map[string]any{"MessageRetentionPeriod": 1209600.0, "SqsManagedSseEnabled": true}), tmpl.of("AWS::SQS::Queue")["Dead"].at())
+}
+
+// TestReminders: what an alarm rings reaches the sweep function, or ends with what was given up.
+func TestReminders(t *testing.T) {
+	tmpl := load(t, agent)
+	differ(t, "the queue", any(map[string]any{
+		"SqsManagedSseEnabled": true, "VisibilityTimeout": 360.0, "RedrivePolicy": map[string]any{"deadLetterTargetArn": "<Dead.Arn>", "maxReceiveCount": 3.0},
+	}), tmpl.of("AWS::SQS::Queue")["Rings"].at())
+	differ(t, "who is told", any(map[string]any{"FunctionName": "<sweep>", "EventSourceArn": "<Rings.Arn>", "BatchSize": 10.0}), tmpl.of("AWS::Lambda::EventSourceMapping")["Reminders"].at())
+}
+
+// TestCrons: each schedule of the agent calls the wake function at its times, one that has both day fields by two schedules. Neither their ids
+// nor their targets change from one deployment to the next, whatever is in the archive.
+func TestCrons(t *testing.T) {
+	got := map[string]string{}
+	for id, e := range load(t, nagged).Resources {
+		if e.Type != "AWS::Scheduler::Schedule" || !strings.HasPrefix(id, "Cron") {
+			continue
+		}
+		got[id[len(id)-1:]+" "+fmt.Sprint(e.at("Description"))] = fmt.Sprint(e.at("ScheduleExpression"), " ", e.at("Target", "Input"))
+		differ(t, id, map[string]any{
+			"Arn": "<wake.Arn>", "RoleArn": "<WakeScheduleRole.Arn>", "Input": e.at("Target", "Input"), "DeadLetterConfig": map[string]any{"Arn": "<Dead.Arn>"},
+			"RetryPolicy": map[string]any{"MaximumEventAgeInSeconds": 900.0, "MaximumRetryAttempts": 3.0},
+		}, e.at("Target").(map[string]any))
+		differ(t, id, []any{"UTC", "<Wakes>", map[string]any{"Mode": "OFF"}}, []any{e.at("ScheduleExpressionTimezone"), e.at("GroupName"), e.at("FlexibleTimeWindow")})
+	}
+	const time = `,"at":"<aws.scheduler.scheduled-time>"}`
+	differ(t, "schedules", map[string]string{
+		"1 nagged: both-days, 0 0 13 * 5": `cron(0 0 13 * ? *) {"schedule":"both-days"` + time, "2 nagged: both-days, 0 0 13 * 5": `cron(0 0 ? * FRI *) {"schedule":"both-days"` + time,
+		"1 nagged: daily, 30 9 * * MON-FRI": `cron(30 9 ? * MON,TUE,WED,THU,FRI *) {"schedule":"daily"` + time,
+	}, got)
 }
 
 // TestAlarms: every alarm, with what it looks at for five minutes.

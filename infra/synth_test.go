@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,14 @@ func makeWorld() (err error) {
 	}
 	several := config(world.dir, nagged)
 	several.Origins = []string{"https://app.example.com", "http://localhost:5173"}
+	for schedule, expression := range map[string]string{"both-days": "0 0 13 * 5", "daily": "30 9 * * MON-FRI"} {
+		c, err := deploy.NewCron(schedule, expression)
+		if err != nil {
+			return err
+		}
+		several.Manifest.Crons = append(several.Manifest.Crons, c)
+	}
+	slices.SortFunc(several.Manifest.Crons, func(a, b deploy.Cron) int { return strings.Compare(a.Schedule, b.Schedule) })
 	all := []infra.Config{config(world.dir, agent), other(world.dir), several}
 	world.nag, err = synth(filepath.Join(world.dir, "out"), nag, all...)
 	return err

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -20,13 +21,10 @@ import (
 // addWakes adds what calls functions without a request: the schedules, and the stream of removed sessions. What cannot be
 // delivered ends in one queue.
 func (s *stack) addWakes() {
-	s.dead = awssqs.NewQueue(s.Stack, jsii.String("Dead"), &awssqs.QueueProps{
-		Encryption: awssqs.QueueEncryption_SQS_MANAGED, EnforceSSL: jsii.Bool(true),
-		RetentionPeriod: awscdk.Duration_Days(number(14)),
-	})
 	for _, schedule := range s.Manifest.Schedules {
 		s.addSchedule(schedule)
 	}
+	s.addCrons()
 	s.addPurge()
 	s.addEnded()
 	// every sweep does all there is to do, so it may be tried again; but no other is told of an execution that ended
@@ -35,14 +33,71 @@ func (s *stack) addWakes() {
 	})
 }
 
-// addSchedule adds a schedule. A wake-up that is late by more than its interval is of no use: the next one is there.
-func (s *stack) addSchedule(schedule deploy.Schedule) {
-	fn := s.functions[schedule.Function]
-	role := awsiam.NewRole(s.Stack, jsii.String(schedule.Name+"ScheduleRole"), &awsiam.RoleProps{
+// addAlarms adds the queue of what was given up, and what reminders are made with: schedules of their own, which functions add to the group
+// and which are gone once they have fired, and the queue that they send to.
+func (s *stack) addAlarms() {
+	queue := func(id string, props awssqs.QueueProps) awssqs.Queue {
+		props.Encryption, props.EnforceSSL = awssqs.QueueEncryption_SQS_MANAGED, jsii.Bool(true)
+		return awssqs.NewQueue(s.Stack, &id, &props)
+	}
+	s.dead = queue("Dead", awssqs.QueueProps{RetentionPeriod: awscdk.Duration_Days(number(14))})
+	s.group = awsscheduler.NewCfnScheduleGroup(s.Stack, jsii.String("Wakes"), nil)
+	s.rings = queue("Rings", awssqs.QueueProps{
+		VisibilityTimeout: awscdk.Duration_Minutes(number(6)), // as long as a few sweeps take
+		DeadLetterQueue:   &awssqs.DeadLetterQueue{Queue: s.dead, MaxReceiveCount: number(3)},
+	})
+	s.ringer = s.schedulerRole("RingerRole")
+	s.ringer.AddToPrincipalPolicy(allow([]string{"sqs:SendMessage"}, *s.rings.QueueArn()))
+	awslambda.NewEventSourceMapping(s.Stack, jsii.String("Reminders"), &awslambda.EventSourceMappingProps{
+		Target: s.functions[deploy.Sweep], EventSourceArn: s.rings.QueueArn(), BatchSize: number(10),
+	})
+}
+
+// schedulerRole adds a role for the schedules of this account.
+func (s *stack) schedulerRole(id string) awsiam.Role {
+	return awsiam.NewRole(s.Stack, &id, &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
 			Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": s.Account()}},
 		}),
 	})
+}
+
+// addCrons adds the agent's own schedules. One may be two here, which are due together now and then: the function tells their ticks
+// apart by the time alone. Where they are, and what they call, is the same in each deployment.
+func (s *stack) addCrons() {
+	if len(s.Manifest.Crons) == 0 {
+		return
+	}
+	fn := s.functions[deploy.Wake]
+	role := s.schedulerRole("WakeScheduleRole")
+	role.AddToPrincipalPolicy(allow([]string{"lambda:InvokeFunction"}, *fn.FunctionArn()))
+	role.AddToPrincipalPolicy(allow([]string{"sqs:SendMessage"}, *s.dead.QueueArn()))
+	fn.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{ // what was dispatched is not dispatched again
+		RetryAttempts: number(2), MaxEventAge: awscdk.Duration_Minutes(number(15)), OnFailure: awslambdadestinations.NewSqsDestination(s.dead),
+	})
+	for _, c := range s.Manifest.Crons {
+		for i, expression := range c.Expressions {
+			sum := sha256.Sum256([]byte(c.Schedule)) // of names that are told apart by - and _ alone, too
+			id := fmt.Sprintf("Cron%x%d", sum[:8], i+1)
+			made := awsscheduler.NewCfnSchedule(s.Stack, &id, &awsscheduler.CfnScheduleProps{
+				Description: jsii.String(s.Manifest.Slug + ": " + c.Schedule + ", " + c.Cron), GroupName: s.group.Ref(),
+				ScheduleExpression: &expression, ScheduleExpressionTimezone: jsii.String("UTC"),
+				FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
+				Target: &awsscheduler.CfnSchedule_TargetProperty{
+					Arn: fn.FunctionArn(), RoleArn: role.RoleArn(), Input: jsii.String(fmt.Sprintf(`{"schedule":%q,"at":"<aws.scheduler.scheduled-time>"}`, c.Schedule)),
+					DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: s.dead.QueueArn()},
+					RetryPolicy:      &awsscheduler.CfnSchedule_RetryPolicyProperty{MaximumRetryAttempts: number(3), MaximumEventAgeInSeconds: number(900)},
+				},
+			})
+			made.Node().AddDependency(role)
+		}
+	}
+}
+
+// addSchedule adds a schedule. A wake-up that is late by more than its interval is of no use: the next one is there.
+func (s *stack) addSchedule(schedule deploy.Schedule) {
+	fn := s.functions[schedule.Function]
+	role := s.schedulerRole(schedule.Name + "ScheduleRole")
 	role.AddToPrincipalPolicy(allow([]string{"lambda:InvokeFunction"}, *fn.FunctionArn()))
 	role.AddToPrincipalPolicy(allow([]string{"sqs:SendMessage"}, *s.dead.QueueArn()))
 	unit := "minutes"

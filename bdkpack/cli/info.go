@@ -75,24 +75,29 @@ func infoShow(ctx context.Context, io *IO, opts infoOptions, program *maingen.Pr
 // description is what an agent program says about its agents, as far as it is shown to people.
 type description struct {
 	Agents []struct {
-		Slug        string            `json:"slug"`
-		Name        string            `json:"name"`
-		Description string            `json:"description"`
-		Model       string            `json:"model"`
-		Fallbacks   []string          `json:"fallbacks"`
-		Tools       []toolDescription `json:"tools"`
-		Harness     []string          `json:"harness"`
-		Result      json.RawMessage   `json:"result"`
-		Seed        string            `json:"seed"`
-		Skills      []partDescription `json:"skills"`
-		Subagents   []partDescription `json:"subagents"`
-		Hooks       []hookDescription `json:"hooks"`
-		Schedules   []struct {
-			Name, Source, Cron, Form, Error string
-			Next                            []time.Time
-		} `json:"schedules"`
-		Diagnostics diag.List `json:"diagnostics"`
+		Slug        string                `json:"slug"`
+		Name        string                `json:"name"`
+		Description string                `json:"description"`
+		Model       string                `json:"model"`
+		Fallbacks   []string              `json:"fallbacks"`
+		Tools       []toolDescription     `json:"tools"`
+		Harness     []string              `json:"harness"`
+		Result      json.RawMessage       `json:"result"`
+		Seed        string                `json:"seed"`
+		Skills      []partDescription     `json:"skills"`
+		Subagents   []partDescription     `json:"subagents"`
+		Hooks       []hookDescription     `json:"hooks"`
+		Schedules   []scheduleDescription `json:"schedules"`
+		Diagnostics diag.List             `json:"diagnostics"`
 	} `json:"agents"`
+}
+
+type scheduleDescription struct {
+	Name   string      `json:"name"`
+	Source string      `json:"source"`
+	Cron   string      `json:"cron"`
+	Next   []time.Time `json:"next"`
+	Error  string      `json:"error"`
 }
 
 type toolDescription struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bdk-lambda/bdk/shared/cron"
@@ -19,16 +20,12 @@ func nextTimes(io *IO, name, expression string) string {
 
 // dueLine returns a line about a schedule with times at which it is due.
 func dueLine(name, expression string, times []time.Time) string {
-	line := fmt.Sprintf("schedule %s (%s)", name, expression)
-	for i, at := range times {
-		separator := ", "
-		if i == 0 {
-			separator = " is due at "
-		}
-		line += separator + at.UTC().Format("2006-01-02 15:04")
+	if len(times) == 0 {
+		return fmt.Sprintf("schedule %s (%s)", name, expression)
 	}
-	if len(times) > 0 {
-		line += " UTC"
+	var shown []string
+	for _, at := range times {
+		shown = append(shown, at.UTC().Format("2006-01-02 15:04"))
 	}
-	return line
+	return fmt.Sprintf("schedule %s (%s) is due at %s UTC", name, expression, strings.Join(shown, ", "))
 }

@@ -1,16 +1,18 @@
-// Package sweep is the function that finds turns nobody runs: a schedule calls it each minute, and an event for each
-// execution that ends otherwise than by itself.
+// Package sweep is the function that looks after what nobody else does: turns that nobody runs, and reminders that are due. A schedule calls
+// it each minute, an event for each execution that ends otherwise than by itself, and a queue for each reminder at its time.
 package sweep
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/bdk-lambda/bdk/functions/internal/invocation"
 	"github.com/bdk-lambda/bdk/shared/turn"
+	"github.com/bdk-lambda/bdk/shared/wake/schedulerwake"
 )
 
 // Turns is what knows the turns.
@@ -19,11 +21,16 @@ type Turns interface {
 	Sweep(ctx context.Context) error
 	// Fail ends a turn. One that has ended stays as it is.
 	Fail(ctx context.Context, ref turn.Ref, message string) error
+	// Remind sends a reminder. One that cannot be sent yet is sent by a later Sweep.
+	Remind(ctx context.Context, id string) error
 }
 
 // New returns the Lambda handler. Events that are not of an execution have it sweep, whatever they say.
 func New(turns Turns, log *slog.Logger) func(context.Context, json.RawMessage) error {
 	return func(ctx context.Context, raw json.RawMessage) error {
+		if ids := rung(raw); len(ids) > 0 {
+			return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, remind(ctx, turns, ids) }, slog.Any("reminder_ids", ids))
+		}
 		ref, why, err := ended(raw)
 		switch {
 		case err != nil:
@@ -34,6 +41,31 @@ func New(turns Turns, log *slog.Logger) func(context.Context, json.RawMessage) e
 		}
 		return invocation.Run(ctx, log, "sweep", func() ([]slog.Attr, error) { return nil, turns.Sweep(ctx) })
 	}
+}
+
+// rung returns the reminders that a queue's messages tell of. Messages that tell of none are left out.
+func rung(raw json.RawMessage) (ids []string) {
+	var event struct {
+		Records []struct {
+			Body string `json:"body"`
+		} `json:"Records"`
+	}
+	_ = json.Unmarshal(raw, &event) // what is not such an event has none
+	for _, r := range event.Records {
+		var ring schedulerwake.Ring
+		if json.Unmarshal([]byte(r.Body), &ring) == nil && ring.Reminder != "" {
+			ids = append(ids, ring.Reminder)
+		}
+	}
+	return ids
+}
+
+func remind(ctx context.Context, turns Turns, ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, turns.Remind(ctx, id))
+	}
+	return errors.Join(errs...)
 }
 
 // ended returns the turn of an execution that has ended, and why, if an event tells of one.

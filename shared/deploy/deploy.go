@@ -24,16 +24,19 @@ const Version = 1
 
 // The environment of a function. A function that does not need something does not have its variable.
 const (
-	EnvSessions = "BDK_SESSIONS_TABLE"
-	EnvEvents   = "BDK_EVENTS_TABLE"
-	EnvControl  = "BDK_CONTROL_TABLE"
-	EnvBucket   = "BDK_BUCKET"
-	EnvMachine  = "BDK_STATE_MACHINE_ARN"
-	EnvSecret   = "BDK_SECRET_ARN"
-	EnvModel    = "BDK_MODEL"               // the model instead of the agent's own
-	EnvOrigins  = "BDK_ALLOWED_ORIGINS"     // whose pages may read answers in a browser, see [Origins]
-	EnvExec     = "BDK_EXEC_FUNCTION"       // the ARN of the function that runs scripts
-	EnvWrapper  = "AWS_LAMBDA_EXEC_WRAPPER" // the program that the runtime starts in place of its own
+	EnvSessions   = "BDK_SESSIONS_TABLE"
+	EnvEvents     = "BDK_EVENTS_TABLE"
+	EnvControl    = "BDK_CONTROL_TABLE"
+	EnvBucket     = "BDK_BUCKET"
+	EnvMachine    = "BDK_STATE_MACHINE_ARN"
+	EnvSecret     = "BDK_SECRET_ARN"
+	EnvModel      = "BDK_MODEL"               // the model instead of the agent's own
+	EnvOrigins    = "BDK_ALLOWED_ORIGINS"     // whose pages may read answers in a browser, see [Origins]
+	EnvExec       = "BDK_EXEC_FUNCTION"       // the ARN of the function that runs scripts
+	EnvAlarmGroup = "BDK_ALARM_GROUP"         // the group of schedules that are alarms
+	EnvAlarmQueue = "BDK_ALARM_QUEUE_ARN"     // that they ring
+	EnvAlarmRole  = "BDK_ALARM_ROLE_ARN"      // that may ring it
+	EnvWrapper    = "AWS_LAMBDA_EXEC_WRAPPER" // the program that the runtime starts in place of its own
 )
 
 // The outputs of a stack.

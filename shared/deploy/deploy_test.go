@@ -29,7 +29,7 @@ func TestEveryRouteHasAFunction(t *testing.T) {
 		}
 	}
 	for _, r := range httpapi.Routes() {
-		if path := strings.TrimSuffix(r.Pattern, "{$}"); !r.Host && byPath[path] != string(r.Group) {
+		if path := strings.TrimSuffix(r.Pattern, "{$}"); !r.Host && byPath[path] != map[bool]string{false: string(r.Group)}[r.Dev] { // in development there are more
 			t.Errorf("%s goes to %q; want %s", path, byPath[path], r.Group)
 		}
 	}
@@ -154,6 +154,31 @@ func TestCheck(t *testing.T) {
 		tc.change(&m)
 		if err := m.Check(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v; want %q in it", name, err, tc.want)
+		}
+	}
+}
+
+// TestCrons: a manifest has the schedules that packing writes, and no others.
+func TestCrons(t *testing.T) {
+	t.Parallel()
+	daily, err := deploy.NewCron("daily", "0 9 13 * FRI")
+	if err != nil || len(daily.Expressions) != 2 {
+		t.Fatalf("got %+v, %v", daily, err)
+	}
+	other := daily
+	other.Expressions = []string{"cron(0 9 13 * 5 *)"}
+	for want, crons := range map[string][]deploy.Cron{
+		"":                     {daily},
+		"twice":                {daily, daily},
+		"on AWS that is":       {other},
+		"there are 1 fields":   {{Schedule: "daily", Cron: "x"}},
+		`the schedule ""`:      {{Cron: daily.Cron, Expressions: daily.Expressions}},
+		"the schedule \"a\" t": {daily, {Schedule: "a", Cron: daily.Cron, Expressions: daily.Expressions}},
+	} {
+		m := manifest()
+		m.Crons = crons
+		if err := m.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
 		}
 	}
 }

@@ -76,18 +76,13 @@ func run(t *testing.T, store kv.Driver, c clock.Clock, dispatch func(context.Con
 	return func() { cancel(); <-done }
 }
 
-// in runs a test at noon of a day of its own, which synctest begins at midnight.
-func in(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(12 * time.Hour)
-		test(t)
-	})
-}
+// noon begins a test at noon of a day of its own, which synctest begins at midnight.
+func noon() { time.Sleep(12 * time.Hour) }
 
 func TestTicksAreOnTime(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		var b board
 		time.Sleep(10 * time.Second)
 		stop := run(t, memkv.New(), nil, b.dispatch, named("often", "*/2 * * * *"), named("hourly", "@hourly"))
@@ -102,6 +97,7 @@ func TestTicksAreOnTime(t *testing.T) {
 
 // A process that was away makes up for the last tick it missed, and no other.
 func TestCatchesUpOnce(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		cron string
 		away time.Duration
@@ -116,7 +112,9 @@ func TestCatchesUpOnce(t *testing.T) {
 		"one that was missed by nearly that": {"0 13 1 * *", 24*time.Hour + 59*time.Minute, []string{"s 01 13:00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				noon()
 				var b board
 				store := memkv.New()
 				stop := run(t, store, nil, b.dispatch, named("s", tc.cron))
@@ -139,7 +137,9 @@ func TestCatchesUpOnce(t *testing.T) {
 
 // A schedule that is new, or is another one now, has missed nothing.
 func TestNewSchedulesMissNothing(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		var b board
 		store := memkv.New()
 		for _, cron := range []string{"0 11 * * *", "30 11 * * *"} {
@@ -174,7 +174,9 @@ func (a *asleep) sleep(d time.Duration) {
 }
 
 func TestAMachineThatWasAsleep(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		var b board
 		var c asleep
 		stop := run(t, memkv.New(), &c, b.dispatch, named("s", "*/10 * * * *"))
@@ -194,7 +196,9 @@ func TestAMachineThatWasAsleep(t *testing.T) {
 
 // What cannot be dispatched is tried again, until the next tick takes its place.
 func TestFaultsPass(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		b := board{fault: errors.New("no")}
 		stop := run(t, memkv.New(), nil, b.dispatch, named("s", "*/10 * * * *"))
 		defer stop()
@@ -215,7 +219,9 @@ func TestFaultsPass(t *testing.T) {
 
 // One that takes long holds up neither the others nor its own next ticks, and is waited for at the end.
 func TestLongRuns(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		b := board{block: make(chan struct{})}
 		var quick board
 		store := memkv.New()
@@ -273,7 +279,9 @@ func process(t *testing.T, sessions session.Driver, entries kv.Driver, schedules
 
 // Three processes on one store have each tick happen once, in both forms of a schedule, also while one of them is away for two ticks.
 func TestThreeProcessesOneStore(t *testing.T) {
-	in(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
 		const ticks = 10
 		var mu sync.Mutex
 		runs := map[time.Time]int{}

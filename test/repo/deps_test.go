@@ -34,20 +34,20 @@ var (
 	storeAdapters = []string{module + "/shared/*/sqlite*", module + "/shared/internal/sqlitex", module + "/shared/host/localhost"}
 	awsAdapters   = []string{
 		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/internal/awsx",
-		module + "/shared/*/sfn*", module + "/shared/turn/sfnturn/sfntest", module + "/shared/*/aws*", module + "/shared/*/lambda*", module + "/shared/*/cloud*", module + "/shared/host/...",
+		module + "/shared/*/sfn*", module + "/shared/turn/sfnturn/sfntest", module + "/shared/*/aws*", module + "/shared/*/lambda*", module + "/shared/*/scheduler*", module + "/shared/*/cloud*", module + "/shared/host/...",
 	}
 )
 
 var rules = []rule{
 	{
 		why:   "the vocabulary is a leaf",
-		in:    []string{module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/schema"},
-		allow: []string{"std", "github.com/google/jsonschema-go/...", module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/schema"},
+		in:    []string{module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/cron", module + "/shared/schema"},
+		allow: []string{"std", "github.com/google/jsonschema-go/...", module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/cron", module + "/shared/schema"},
 	},
 	{
 		why:   "an agent's code links the vocabulary only",
 		in:    []string{module + "/bdkpack/bdk"},
-		allow: []string{"std", "github.com/google/jsonschema-go/...", module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/schema"},
+		allow: []string{"std", "github.com/google/jsonschema-go/...", module + "/shared/event", module + "/shared/bdkerr", module + "/shared/clock", module + "/shared/cron", module + "/shared/schema"},
 	},
 	{
 		why:    "the core knows ports, not stores",

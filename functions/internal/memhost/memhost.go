@@ -97,6 +97,12 @@ func (h *Host) engine() (*engine.Engine, error) {
 	project := bdk.Project{
 		Slug: slug, Instructions: "Help.", Agent: bdk.Agent{Model: "scripted:model.yaml"},
 		Tools: []bdk.NamedTool{{Name: "add", Source: "bot/tools/add.go", Tool: add}},
+		Schedules: []bdk.NamedSchedule{
+			{Name: "daily", Source: "bot/schedules/daily.md", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{Cron: "0 9 * * 1-5", Prompt: "hello"})},
+			{Name: "pulse", Source: "bot/schedules/pulse.go", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{
+				Cron: "@hourly", Run: func(context.Context, *bdk.ScheduleContext) error { return errors.New("no luck") },
+			})},
+		},
 	}
 	entries := kv.New(memkv.New(), kv.Options{Clock: h.clock})
 	tools, err := tool.NewSet(project.Tools, tool.Options{Claims: entries, Clock: h.clock})
@@ -107,6 +113,7 @@ func (h *Host) engine() (*engine.Engine, error) {
 		Sessions:  session.New(memsession.New(), session.Options{Clock: h.clock, NewID: h.ids.next}),
 		Models:    []engine.NamedModel{{ID: "scripted:model.yaml", Model: scripted.New(rules, h.clock)}},
 		Artifacts: artifact.New(entries, h.blobs, artifact.Options{Agent: slug, Clock: h.clock}),
+		KV:        entries,
 		Runner:    idle{}, Tools: tools, Clock: h.clock, NewID: h.ids.next, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -175,6 +182,18 @@ func (h *Host) Await(ctx context.Context, in sfnturn.AwaitInput) error {
 func (h *Host) Sweep(ctx context.Context) error {
 	h.log.InfoContext(ctx, "swept")
 	return nil
+}
+
+// Remind logs that it was called.
+func (h *Host) Remind(ctx context.Context, id string) error {
+	h.log.InfoContext(ctx, "reminded", slog.String("reminder_id", id))
+	return nil
+}
+
+// Dispatch has a schedule happen: daily has a prompt, pulse a function that fails.
+func (h *Host) Dispatch(ctx context.Context, t engine.Tick) (engine.Dispatched, error) {
+	h.ids.begin(t.Schedule)
+	return h.agent.Dispatch(ctx, t)
 }
 
 // Purge logs what it was called with. It fails for the session ses_stuck.

@@ -20,6 +20,7 @@ import (
 	"github.com/bdk-lambda/bdk/functions/stream"
 	"github.com/bdk-lambda/bdk/functions/sweep"
 	"github.com/bdk-lambda/bdk/functions/tools"
+	"github.com/bdk-lambda/bdk/functions/wake"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
@@ -30,12 +31,18 @@ import (
 type Host interface {
 	step.Turns
 	sweep.Turns
+	wake.Schedules
 
 	// API returns the HTTP surface, at /<slug>/v1. If buffered is set, answers do not follow what they tell of.
 	API(ctx context.Context, buffered bool) (http.Handler, error)
 	Await(ctx context.Context, in sfnturn.AwaitInput) error
 	Exec(ctx context.Context, req lambdaexec.Request) lambdaexec.Answer
 	Purge(ctx context.Context, sessionID, snapshot string) error
+	named
+}
+
+// named is how a host is called, in paths and in the log.
+type named interface {
 	Slug() string
 	Log() *slog.Logger
 }
@@ -70,6 +77,7 @@ func handlers() map[string]func(h Host, buffered bool) any {
 		deploy.Await: func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
 		deploy.Exec:  func(h Host, _ bool) any { return exec.New(h.Exec, h.Log()) },
 		deploy.Sweep: func(h Host, _ bool) any { return sweep.New(h, h.Log()) },
+		deploy.Wake:  func(h Host, _ bool) any { return wake.New(h, h.Log()) },
 		deploy.Purge: func(h Host, _ bool) any { return purge.New(h.Purge, h.Log()) },
 	}
 }

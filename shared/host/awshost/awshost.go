@@ -43,6 +43,8 @@ import (
 	"github.com/bdk-lambda/bdk/shared/telemetry"
 	"github.com/bdk-lambda/bdk/shared/telemetry/cloudlog"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
+	"github.com/bdk-lambda/bdk/shared/wake"
+	"github.com/bdk-lambda/bdk/shared/wake/schedulerwake"
 )
 
 const (
@@ -67,6 +69,7 @@ type Host struct {
 	tokens   *sfnturn.Tokens
 	sweeper  *sfnturn.Sweeper
 	logs     httpapi.Logs
+	alarm    wake.Alarm          // nil in a function that makes no reminders
 	scripts  exec.Runner         // nil in a function that may not call the exec function
 	sandbox  *lambdaexec.Sandbox // of the exec function
 	temp     string              // where directories with the files of sessions are made
@@ -121,7 +124,7 @@ const taskRoot = "LAMBDA_TASK_ROOT"
 func (h *Host) engine(ctx context.Context, models host.Models) (*engine.Engine, error) {
 	return host.NewEngine(ctx, h.project, filepath.Join(h.opts.Getenv(taskRoot), deploy.AgentRoot), host.Parts{
 		Sessions: h.sessions, KV: h.kv, Blobs: h.blobs, Runner: h.runner, Scripts: h.scripts, Models: models,
-		Clock: h.opts.Clock, Log: h.log, Temp: h.temp, MaxArtifacts: -1, // what is kept costs next to nothing
+		Clock: h.opts.Clock, Log: h.log, Temp: h.temp, Alarm: h.alarm, MaxArtifacts: -1, // what is kept costs next to nothing
 	})
 }
 
@@ -146,6 +149,11 @@ func (h *Host) connect(cfg aws.Config) {
 	h.runner = sfnturn.New(machine, env(deploy.EnvMachine), h.tokens)
 	h.sweeper = sfnturn.NewSweeper(h.runner, h.sessions, h.project.Slug, sfnturn.SweepOptions{Clock: h.opts.Clock, Log: h.log})
 	h.sandbox = newSandbox(env)
+	if group := env(deploy.EnvAlarmGroup); group != "" {
+		h.alarm = schedulerwake.New(schedulerwake.NewClient(cfg), schedulerwake.Config{
+			Group: group, Queue: env(deploy.EnvAlarmQueue), Role: env(deploy.EnvAlarmRole), Clock: h.opts.Clock,
+		})
+	}
 	if function := env(deploy.EnvExec); function != "" {
 		h.scripts = lambdaexec.New(lambdaexec.NewClient(cfg), objects, lambdaexec.Config{
 			Function: function, Bucket: env(deploy.EnvBucket), Prefix: deploy.ExecPrefix,

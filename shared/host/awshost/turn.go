@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/engine"
@@ -59,8 +61,28 @@ func (h *Host) Await(ctx context.Context, in sfnturn.AwaitInput) error {
 	return h.runner.Resume(ctx, in.Ref, false, in.CallID)
 }
 
-// Sweep starts turns that were accepted and not started, and ends those whose execution has ended without them.
-func (h *Host) Sweep(ctx context.Context) error { return h.sweeper.Sweep(ctx, h.control.Fail) }
+// late is after which time a reminder is taken for one whose alarm was lost, or whose session was busy when it rang.
+const late = 90 * time.Second
+
+// Sweep starts turns that were accepted and not started, and ends those whose execution has ended without them. It sends reminders
+// that are late.
+func (h *Host) Sweep(ctx context.Context) error {
+	return errors.Join(h.sweeper.Sweep(ctx, h.control.Fail), h.control.RemindDue(ctx, h.opts.Clock.Now().Add(-late)))
+}
+
+// Dispatch has a schedule happen, see [engine.Engine.Dispatch].
+func (h *Host) Dispatch(ctx context.Context, t engine.Tick) (engine.Dispatched, error) {
+	return h.control.Dispatch(ctx, t)
+}
+
+// Remind sends a reminder, see [engine.Engine.Remind]. One whose session is busy is sent by a later Sweep.
+func (h *Host) Remind(ctx context.Context, id string) error {
+	err := h.control.Remind(ctx, id)
+	if bdkerr.CodeOf(err) == bdkerr.SessionBusy || errors.Is(err, bdk.ErrNotFound) {
+		return nil
+	}
+	return err
+}
 
 // Purge removes what is left of a session whose row was removed because it had expired.
 func (h *Host) Purge(ctx context.Context, id, snapshot string) error {
