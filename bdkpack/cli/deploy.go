@@ -293,6 +293,9 @@ func deployed(io *IO, agent pack.Agent, outputs map[string]string) string {
 	bdk, slug := quoteArg(io.name()), agent.Manifest.Slug
 	url, secret := outputs[deploy.OutputURL], outputs[deploy.OutputSecret]
 	fmt.Fprintf(&b, "\n%s is deployed at %s\n\n", slug, url)
+	for _, c := range agent.Manifest.Crons {
+		fmt.Fprintf(&b, "%s\n", nextTimes(io, c.Schedule, c.Cron))
+	}
 	fmt.Fprintf(&b, "Its callers send a token, the value of bearer:default in its secret:\n"+
 		"  aws secretsmanager get-secret-value --query SecretString --output text --secret-id %s\n", secret)
 	if keys := agent.Manifest.Secrets; len(keys) > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
@@ -54,6 +56,8 @@ func TestAWS(t *testing.T) {
 	t.Run("ZombieOfAStoppedTurn", d.zombieOfAStoppedTurn)
 	t.Run("Sweeper", d.sweeper)
 	t.Run("Scripts", d.scripts)
+	t.Run("Schedules", d.schedules)
+	t.Run("Rang", d.rang)
 }
 
 func deployWorkshop(t *testing.T) deployed {
@@ -123,6 +127,79 @@ func (d deployed) scripts(t *testing.T) {
 	left, err := store.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(env[deploy.EnvBucket]), Prefix: aws.String(deploy.ExecPrefix)})
 	if err != nil || len(left.Contents) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// schedules: what EventBridge Scheduler calls has a schedule happen once for each time, however often it does. Where the schedules are and
+// what they call is in the tests of package infra; that they wait there is asked of the emulator.
+func (d deployed) schedules(t *testing.T) {
+	invoke := lambda.NewFromConfig(d.loop.Config())
+	list, err := invoke.ListFunctions(t.Context(), &lambda.ListFunctionsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wake := ""
+	for _, f := range list.Functions {
+		if f.Handler != nil && *f.Handler == deploy.Wake {
+			wake = *f.FunctionName
+		}
+	}
+	before := len(d.Ann(t).Notes())
+	call := func(schedule, at string) {
+		t.Helper()
+		out, err := invoke.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &wake, Payload: []byte(`{"schedule":"` + schedule + `","at":"` + at + `"}`)})
+		if err != nil || out.FunctionError != nil {
+			t.Errorf("%s at %s: %v, %s", schedule, at, err, out.Payload)
+		}
+	}
+	for range 3 {
+		call("yearly", "2026-01-01T00:00:00Z")
+		call("pulse", "2025-12-31T00:00:00Z")
+		call("gone", "2025-12-31T00:00:00Z")
+	}
+	call("pulse", "2026-12-31T00:00:00Z")
+	const want = 3 // a turn of yearly, two runs of pulse
+	notes := 0
+	for begin := time.Now(); time.Since(begin) < time.Minute && notes < want; time.Sleep(time.Second) {
+		notes = len(d.Ann(t).Notes()) - before
+	}
+	time.Sleep(3 * time.Second) // for one too many
+	if notes = len(d.Ann(t).Notes()) - before; notes != want {
+		t.Errorf("%d notes; want %d", notes, want)
+	}
+	waiting, err := scheduler.NewFromConfig(d.loop.Config()).ListSchedules(t.Context(), &scheduler.ListSchedulesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]string{}
+	for _, s := range waiting.Schedules {
+		there[*s.Name] = aws.ToString(s.Target.Arn)
+	}
+	crons := 0
+	for name, target := range there {
+		if strings.HasSuffix(target, ":function:"+wake) {
+			crons++
+		} else if len(name) == 64 {
+			t.Errorf("the alarm %s stays", name)
+		}
+	}
+	if crons != 2 {
+		t.Errorf("schedules %v; want two of the function %s", there, wake)
+	}
+}
+
+// rang: the reminder of the suite was sent because its alarm rang, not by a sweep that found it late.
+func (d deployed) rang(t *testing.T) {
+	for next := 0.0; ; {
+		a := d.Ann(t).Do("GET", fmt.Sprintf("/v1/logs?after=%.0f", next), "")
+		if strings.Contains(a.Raw, `"reminder_ids":["rem_`) {
+			return
+		}
+		after, ok := a.Field("next").(float64)
+		if !ok || after == next {
+			t.Fatalf("no alarm rang: %d %.500s", a.Status, a.Raw)
+		}
+		next = after
 	}
 }
 

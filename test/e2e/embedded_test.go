@@ -15,6 +15,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/host/localhost"
 	"github.com/bdk-lambda/bdk/shared/launch"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/schedules"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/subagents/researcher"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/tools"
 	"github.com/bdk-lambda/bdk/test/e2e/suite"
@@ -60,7 +61,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 			Tools: []bdk.NamedTool{
 				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
 				named("hand_in", tools.HandIn), named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
-				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("shout", tools.Shout), named("slow", tools.Slow),
+				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("remind", tools.Remind), named("shout", tools.Shout), named("slow", tools.Slow),
 				named("stamp", tools.Stamp), named("tally", tools.Tally),
 			},
 			Skills: []bdk.NamedSkill{
@@ -68,7 +69,11 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 				{Name: "triage", Source: "bot/skills/triage.md", Skill: bdk.Skill{Description: "Use when a report has to be sorted.", Markdown: "Look for the first line that is wrong. Name it.\n"}},
 			},
 			Subagents: []bdk.Subagent{{Name: "researcher", Source: "bot/subagents/researcher/agent.go", Agent: researcher.Agent, Instructions: "Find out."}},
-			Seed:      "bot/sandbox/workspace",
+			Schedules: []bdk.NamedSchedule{
+				{Name: "pulse", Source: "bot/schedules/pulse.go", Schedule: schedules.Pulse},
+				{Name: "yearly", Source: "bot/schedules/yearly.md", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{Cron: "@yearly", Prompt: "once more"})},
+			},
+			Seed: "bot/sandbox/workspace",
 		}},
 		Config: config, Stdout: line, Stderr: io.Discard,
 		Getenv: func(name string) string { return map[string]string{"BDK_MODEL": "scripted:" + script}[name] },

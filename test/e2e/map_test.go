@@ -21,7 +21,7 @@ func TestMapNamesWhatExists(t *testing.T) {
 	}
 	functions := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, root := range []string{"../../shared", "../../test"} {
+	for _, root := range []string{"../../shared", "../../bdkpack", "../../infra", "../../test"} {
 		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, "_test.go") {
 				for _, m := range declared.FindAllStringSubmatch(read(path), -1) {

@@ -32,6 +32,10 @@
 //	54  a route forgets to ask who is calling                    suite EveryRouteNeedsACaller, over the table of routes
 //	61  an agent runs away                                       engine TestLimitsEndTheTurnAndNameThemselves, TestTurnTimeEndsTheTurn; suite Runaway; a stop by an administrator: waits for that role
 //
-// Waiting for what they are about: 8 (retention), 18 (the playground), 23 to 32 (approvals), 34 to 36 (schedules), 38 and 64
+//	34  replicas fire a tick each, or lose it while down         schedule TestThreeProcessesOneStore, TestCatchesUpOnce; test/e2e TestSchedulesInDevelopment
+//	35  a deployment moves what a schedule calls                 infra TestCrons, TestSameTwice
+//	36  a schedule is not registered, in silence                 project TestSchedules; suite Schedules; cli TestScripts/validate
+//
+// Waiting for what they are about: 8 (retention), 18 (the playground), 23 to 32 (approvals), 38 and 64
 // (channels), 58 (connections), 60 (sandboxes), 63 (evals).
 package suite

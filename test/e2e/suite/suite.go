@@ -88,6 +88,9 @@ func Run(t *testing.T, target Target) {
 		"PathsThatEscape":           pathsThatEscape,
 		"Skills":                    skills,
 		"Subagents":                 subagents,
+		"Schedules":                 schedules,
+		"DevRoutes":                 devRoutes,
+		"Reminders":                 reminders,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
