@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		"more than fits":              {func(c *infra.Config) { c.Variables = map[string]string{"BIG": strings.Repeat("x", 3<<10)} }, "take 3122 bytes: Lambda has room for 4096"},
 		"more together than fits": {func(c *infra.Config) {
 			c.Variables, c.Origins = map[string]string{"BIG": strings.Repeat("x", 3000)}, []string{"https://" + strings.Repeat("x", 60) + ".example.com"}
-		}, "is 3072 without"},
+		}, "is 2560 without"},
 		"where Lambda keeps handlers": {func(c *infra.Config) { c.Variables = map[string]string{"_HANDLER": "x"} }, `"_HANDLER" cannot name a variable`},
 	} {
 		c := config("", agent)

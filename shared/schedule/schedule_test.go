@@ -249,6 +249,44 @@ func sorted(s []string) []string {
 	return s
 }
 
+// A process that dies after a tick was dispatched, before that is noted, leaves a tick that is dispatched again: it has happened.
+func TestDeathAfterADispatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
+		runs := 0
+		schedules := []bdk.NamedSchedule{named("prompt", "0 * * * *"), {Name: "run", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{
+			Cron: "0 * * * *", Run: func(context.Context, *bdk.ScheduleContext) error { runs++; return nil },
+		})}}
+		sessions, entries := memsession.New(), memkv.New()
+		e := process(t, sessions, entries, schedules...)
+		repeated := 0
+		dispatch := func(ctx context.Context, name string, at time.Time) error {
+			done, err := e.Dispatch(ctx, engine.Tick{Schedule: name, At: at})
+			if done.Repeated {
+				repeated++
+			}
+			return err
+		}
+		stop := run(t, entries, nil, dispatch, schedules...)
+		time.Sleep(time.Minute)
+		stop()
+		for _, s := range schedules { // what the process did last
+			if _, err := e.Dispatch(t.Context(), engine.Tick{Schedule: s.Name, At: time.Date(2000, 1, 1, 13, 0, 0, 0, time.UTC)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(90 * time.Minute)
+		stop = run(t, entries, nil, dispatch, schedules...)
+		synctest.Wait()
+		stop()
+		rows, _, err := session.New(sessions, session.Options{}).List(t.Context(), session.Query{Agent: "test", Owner: "schedule:prompt", Limit: 10})
+		if err != nil || len(rows) != 1 || runs != 1 || repeated != 2 {
+			t.Errorf("%d sessions, %d runs, %d repeated, %v", len(rows), runs, repeated, err)
+		}
+	})
+}
+
 // idle is a runner that runs nothing.
 type idle struct{}
 

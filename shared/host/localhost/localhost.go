@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/launch"
 )
@@ -22,6 +23,9 @@ type Program struct {
 	Getenv         func(string) string
 	Stdin          io.Reader // read by the commands call and run alone
 	Stdout, Stderr io.Writer
+
+	// Clock is that of what happens at its time. Default: the system clock.
+	Clock clock.Clock
 
 	// BeforeCommit and AfterCommit are called around each write to the database, counted from 1: a seam for crash tests.
 	BeforeCommit, AfterCommit func(n int64)

@@ -68,6 +68,9 @@ type agent struct {
 // open opens the state root, with a directory for each purpose in it, and sets up the agents. Their turns run from serve on.
 func (p *Program) open(ctx context.Context) (_ *state, err error) {
 	s := &state{root: p.Config.StateRoot, clock: clock.System{}, ended: make(chan struct{}), expiry: make(chan struct{})}
+	if p.Clock != nil {
+		s.clock = p.Clock
+	}
 	if s.root == "" {
 		return nil, errors.New("no state root is given")
 	}
