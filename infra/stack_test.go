@@ -38,8 +38,8 @@ func TestResources(t *testing.T) {
 		got[strings.TrimPrefix(e.Type, "AWS::")]++
 	}
 	differ(t, "resources", map[string]int{
-		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 21,
-		"ApiGateway::Resource": 22, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
+		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 24,
+		"ApiGateway::Resource": 25, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
 		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 17, "IAM::Role": 14,
 		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 2, "Lambda::Function": 10, "Lambda::Permission": 5, "Lambda::Version": 3,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 2, "SQS::QueuePolicy": 2, "Scheduler::Schedule": 1, "Scheduler::ScheduleGroup": 1,

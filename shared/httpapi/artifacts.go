@@ -14,6 +14,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/blob"
+	"github.com/bdk-lambda/bdk/shared/session"
 )
 
 // listArtifacts shows the caller's artifacts, the newest update first.
@@ -29,7 +30,7 @@ func (x *exchange) listArtifacts() error {
 	if kind, ok := q["kind"]; ok && kind == "" {
 		return invalid("query parameter \"kind\" is empty: leave it out for artifacts of every kind")
 	}
-	if id, ok := q["sessionId"]; ok && !validID(id) {
+	if id, ok := q["sessionId"]; ok && !session.IsID(id) {
 		return invalid("query parameter \"sessionId\" must be the id of a session, not %.80q", id)
 	}
 	query := artifact.Query{Owner: string(x.caller), Kind: q["kind"], SessionID: q["sessionId"], Limit: int(limit)}

@@ -16,7 +16,7 @@ const anyOrigin = "*"
 
 // What browsers are told beside the origin.
 const (
-	pagesSend    = "Authorization, Content-Type, Idempotency-Key, X-Request-Id"
+	pagesSend    = "Authorization, Content-Type, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id"
 	pagesRead    = "Allow, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id"
 	preflightAge = "7200" // seconds; no browser but one remembers for longer
 )

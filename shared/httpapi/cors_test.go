@@ -142,7 +142,7 @@ func TestPreflights(t *testing.T) {
 				"Access-Control-Request-Method", r.Method, "Access-Control-Request-Headers", "authorization,content-type")
 			want := readable(tc.allow)
 			want["Access-Control-Allow-Methods"], want["Access-Control-Max-Age"] = methods, "7200"
-			want["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Idempotency-Key, X-Request-Id"
+			want["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id"
 			if d := cmp.Diff(want, shared(a.header)); a.status != 204 || a.raw != "" || d != "" {
 				t.Errorf("%s of %s: got %d %s (-want +got):\n%s", r.Pattern, tc.origin, a.status, a.raw, d)
 			}

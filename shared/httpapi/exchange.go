@@ -128,7 +128,7 @@ func (x *exchange) find() error {
 
 // session returns a session of this agent, if it has it.
 func (x *exchange) session(id string) (row session.Record, ok bool, err error) {
-	if !validID(id) {
+	if !session.IsID(id) {
 		return row, false, nil
 	}
 	row, err = x.agent.Sessions().Get(x.r.Context(), id)
@@ -136,12 +136,6 @@ func (x *exchange) session(id string) (row session.Record, ok bool, err error) {
 		return row, false, nil
 	}
 	return row, err == nil && row.Agent == x.slug, err
-}
-
-// validID reports whether id can be a session's, so that nothing else reaches the store.
-func validID(id string) bool {
-	name, ok := strings.CutPrefix(id, "ses_")
-	return ok && name != "" && len(name) <= 100 && plain(name)
 }
 
 // plain reports whether s has only ASCII letters, digits, _ and -.
@@ -185,7 +179,11 @@ func (x *exchange) fail(err error) {
 	}
 	var unknown *unknownToolError
 	_ = errors.As(err, &unknown)
-	x.json(code.Status(), failure{Error: code, Message: message, Available: unknown.available()})
+	if x.routes[http.MethodPost].RPC {
+		x.rpcFault(code, message)
+	} else {
+		x.json(code.Status(), failure{Error: code, Message: message, Available: unknown.available()})
+	}
 	if early {
 		_ = control.Flush() // a reader that is gone: nobody to tell
 		// What is left of a body must never be taken for the next request.
@@ -241,11 +239,16 @@ func (x *exchange) json(status int, v any) {
 		body.Reset()
 		body.WriteString(`{"ok":false,"error":"internal","message":"the answer could not be written"}` + "\n")
 	}
+	x.raw(status, body.Bytes())
+}
+
+// raw answers with what is JSON already.
+func (x *exchange) raw(status int, body []byte) {
 	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.extend()
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body.Bytes()) // the reader is gone: nobody to tell
+	_, _ = x.w.Write(body) // the reader is gone: nobody to tell
 }
 
 // extend gives the client the time for one more write. Deadlines of sockets are on the machine's own clock.

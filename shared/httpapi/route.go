@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/bdk-lambda/bdk/shared/mcphost"
 )
 
 // Access says who may call a route.
@@ -36,6 +38,7 @@ type Route struct {
 	Host    bool // describes the host rather than an agent
 	Index   bool // exists only with the playground
 	Dev     bool // exists only in development
+	RPC     bool // speaks the Model Context Protocol: errors are those of JSON-RPC
 
 	handle func(*exchange) error
 }
@@ -67,6 +70,8 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/dev/schedules/{scheduleId}", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).dispatch},
 		{Method: "GET", Pattern: "/v1/dev/reminders", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).reminders},
 		{Method: "POST", Pattern: "/v1/dev/reminders/{reminderId}", Access: Caller, Group: Tools, Dev: true, handle: (*exchange).remind},
+		{Method: "POST", Pattern: "/v1/mcp", Access: Caller, Group: Tools, RPC: true, handle: (*exchange).talk},
+		{Method: "POST", Pattern: "/v1/mcp/tools", Access: Caller, Group: Tools, RPC: true, handle: (*exchange).serveTools},
 	}
 }
 
@@ -76,6 +81,7 @@ type endpoint struct {
 
 	agent  Agent // nil for the host
 	slug   string
+	mcp    *mcphost.Endpoint // of the agent
 	routes map[string]Route
 }
 
@@ -99,6 +105,10 @@ func (a *api) mount() {
 // add mounts the routes of the host, or of an agent below prefix. In single mode the agent answers for the host.
 func (a *api) add(prefix, slug string, agent Agent, host bool) {
 	paths := make(map[string]*endpoint)
+	var mcp *mcphost.Endpoint
+	if agent != nil {
+		mcp = mcphost.New(agent, mcphost.Options{MaxWait: a.opts.MaxStream, Log: a.opts.Log})
+	}
 	for _, r := range Routes() {
 		wanted := r.Host == host || r.Index && a.opts.Single
 		if !wanted || r.Index && !a.opts.Playground || r.Dev && !a.opts.Dev {
@@ -107,7 +117,7 @@ func (a *api) add(prefix, slug string, agent Agent, host bool) {
 		path := prefix + r.Pattern
 		e := paths[path]
 		if e == nil {
-			e = &endpoint{api: a, agent: agent, slug: slug, routes: make(map[string]Route)}
+			e = &endpoint{api: a, agent: agent, slug: slug, mcp: mcp, routes: make(map[string]Route)}
 			paths[path] = e
 			a.mux.Handle(path, e)
 		}

@@ -29,3 +29,9 @@ func SessionOf(token string) string {
 func (r Record) Current(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(hash(token)), []byte(r.TokenHash)) == 1
 }
+
+// IsID reports whether id has the form of a session's id, so that nothing else need reach a store.
+func IsID(id string) bool {
+	name, ok := strings.CutPrefix(id, sessionPrefix)
+	return ok && name != "" && len(name) <= 100 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 )
 
 // Outcome is what came of a call.
@@ -72,6 +74,22 @@ func Readable(output json.RawMessage) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Parts returns an output that is an envelope as it was returned; ok is false for any other. Structured is a json.RawMessage, or nil.
+func Parts(output json.RawMessage) (parts bdk.Output, ok bool) {
+	e, ok := open(output)
+	if !ok {
+		return bdk.Output{}, false
+	}
+	parts = bdk.Output{IsError: e.IsError, Content: make([]bdk.Content, len(e.Content))}
+	for i, p := range e.Content {
+		parts.Content[i] = bdk.Content{Text: p.Text, Data: p.Data, MIMEType: p.MIMEType}
+	}
+	if len(e.Structured) > 0 {
+		parts.Structured = e.Structured
+	}
+	return parts, true
 }
 
 // envelope is an encoded bdk.Output.

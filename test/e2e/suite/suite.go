@@ -91,6 +91,10 @@ func Run(t *testing.T, target Target) {
 		"Schedules":                 schedules,
 		"DevRoutes":                 devRoutes,
 		"Reminders":                 reminders,
+		"MCPChat":                   mcpChat,
+		"MCPApprovals":              mcpApprovals,
+		"MCPTools":                  mcpTools,
+		"MCPMessages":               mcpMessages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
