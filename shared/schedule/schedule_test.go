@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,17 +255,16 @@ func TestDeathAfterADispatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		noon()
-		runs := 0
+		var runs, repeated atomic.Int32
 		schedules := []bdk.NamedSchedule{named("prompt", "0 * * * *"), {Name: "run", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{
-			Cron: "0 * * * *", Run: func(context.Context, *bdk.ScheduleContext) error { runs++; return nil },
+			Cron: "0 * * * *", Run: func(context.Context, *bdk.ScheduleContext) error { runs.Add(1); return nil },
 		})}}
 		sessions, entries := memsession.New(), memkv.New()
 		e := process(t, sessions, entries, schedules...)
-		repeated := 0
 		dispatch := func(ctx context.Context, name string, at time.Time) error {
 			done, err := e.Dispatch(ctx, engine.Tick{Schedule: name, At: at})
 			if done.Repeated {
-				repeated++
+				repeated.Add(1)
 			}
 			return err
 		}
@@ -281,8 +281,8 @@ func TestDeathAfterADispatch(t *testing.T) {
 		synctest.Wait()
 		stop()
 		rows, _, err := session.New(sessions, session.Options{}).List(t.Context(), session.Query{Agent: "test", Owner: "schedule:prompt", Limit: 10})
-		if err != nil || len(rows) != 1 || runs != 1 || repeated != 2 {
-			t.Errorf("%d sessions, %d runs, %d repeated, %v", len(rows), runs, repeated, err)
+		if err != nil || len(rows) != 1 || runs.Load() != 1 || repeated.Load() != 2 {
+			t.Errorf("%d sessions, %d runs, %d repeated, %v", len(rows), runs.Load(), repeated.Load(), err)
 		}
 	})
 }
