@@ -129,11 +129,15 @@ func (l *Loop) advance(ctx context.Context, s *line, now time.Time) error {
 		}
 		known = mark.Done
 	}
+	ahead := now.Add(Look)
+	if known.After(ahead) { // the clock was set back
+		known = now
+	}
 	tick := s.Schedule.Last(now)
 	due := tick.After(known) && (failed.IsZero() || now.Sub(failed) >= retry)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.done.Before(known) {
+	if s.done.Before(known) || s.done.After(ahead) {
 		s.done = known
 	}
 	if !due {
@@ -180,11 +184,11 @@ type mark struct {
 
 func (l *Loop) key(s *line) string { return "schedules/" + l.opts.Agent + "/" + s.Name }
 
-// load returns the mark of a schedule, which begins now if it is new or has another cron expression.
+// load returns the mark of a schedule, which begins now if it is new or has another cron expression, or was left by a clock that was ahead.
 func (l *Loop) load(ctx context.Context, s *line, now time.Time) (mark, error) {
 	for {
 		m, err := l.get(ctx, s)
-		if err != nil || m.Cron == s.Schedule.Spec().Cron {
+		if err != nil || m.Cron == s.Schedule.Spec().Cron && !m.Done.After(now.Add(Look)) {
 			return m, err
 		}
 		m.Cron, m.Done = s.Schedule.Spec().Cron, now.UTC()

@@ -195,6 +195,34 @@ func TestAMachineThatWasAsleep(t *testing.T) {
 	})
 }
 
+// A clock that was a year ahead for a while holds up nothing, neither in the process that saw it nor in the next one.
+func TestAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noon()
+		var b board
+		var c asleep
+		store := memkv.New()
+		stop := run(t, store, &c, b.dispatch, named("s", "*/10 * * * *"))
+		time.Sleep(time.Second)
+		c.sleep(365 * 24 * time.Hour)
+		time.Sleep(schedule.Look)
+		c.sleep(-365 * 24 * time.Hour)
+		b.take()
+		time.Sleep(10 * time.Minute)
+		if d := cmp.Diff([]string{"s 01 12:10"}, b.take()); d != "" {
+			t.Errorf("in the process: -want +got:\n%s", d)
+		}
+		stop()
+		stop = run(t, store, &c, b.dispatch, named("s", "*/10 * * * *"))
+		defer stop()
+		time.Sleep(10 * time.Minute)
+		if d := cmp.Diff([]string{"s 01 12:20"}, b.take()); d != "" {
+			t.Errorf("in the next one: -want +got:\n%s", d)
+		}
+	})
+}
+
 // What cannot be dispatched is tried again, until the next tick takes its place.
 func TestFaultsPass(t *testing.T) {
 	t.Parallel()
