@@ -126,7 +126,9 @@ func strictly(t *testing.T, f deploy.Function, event []byte) {
 		into = new(events.SQSEvent)
 	case f.Name == deploy.Sweep:
 		into = new(events.EventBridgeEvent)
-	case f.Name == deploy.Purge:
+	case f.Name == deploy.Hook:
+		into = new(events.SQSEvent)
+	case f.Name == deploy.Purge, f.Name == deploy.Dispatch:
 		into = new(events.DynamoDBEvent)
 	default:
 		t.Fatalf("the test does not know the events of %s", f.Name)

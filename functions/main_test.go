@@ -53,7 +53,7 @@ func TestCannotStart(t *testing.T) {
 		cmd  *exec.Cmd
 		want string
 	}{
-		"an unknown handler": {program(t, "steps"), `"steps": it must be one of await, discovery, exec, purge, sessions, step, stream, sweep, tools, wake`},
+		"an unknown handler": {program(t, "steps"), `"steps": it must be one of await, discovery, dispatch, exec, hook, purge, sessions, step, stream, sweep, tools, wake`},
 		"two agents":         {program(t, "step", "TEST_AGENTS=2"), "built of 2 agents"},
 	} {
 		out, err := tc.cmd.Output()

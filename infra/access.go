@@ -26,6 +26,8 @@ const (
 
 	indexes    resource = "indexes"  // of the sessions
 	removals   resource = "removals" // the stream of the sessions
+	appends    resource = "appends"  // the stream of the events
+	queues     resource = "queues"   // of subscribers
 	streams    resource = "streams"  // all there are: IAM cannot tell one from another where they are listed
 	blobs      resource = "blobs"    // objects
 	sent       resource = "sent"     // objects on their way to the exec function, and back
@@ -111,6 +113,10 @@ func access() map[string][]may {
 		deploy.Tools: slices.Concat(code, []may{bearer}, remind),
 		deploy.Wake:  code,
 		deploy.Exec:  {log},
+		deploy.Dispatch: {
+			log, {appends, []string{"DescribeStream", "GetRecords", "GetShardIterator"}}, {streams, []string{"ListStreams"}}, {queues, []string{"GetQueueUrl", "SendMessage"}},
+		},
+		deploy.Hook:  slices.Concat(code[:len(code)-2], []may{bearer, {queues, []string{"DeleteMessage", "GetQueueAttributes", "ReceiveMessage"}}}, remind),
 		deploy.Await: {log, {sessions, []string{"GetItem"}}, {control, keys}, {waiting, []string{"SendTaskSuccess"}}},
 		deploy.Sweep: {
 			log,
@@ -147,7 +153,7 @@ func (r resource) service() string {
 		return "scheduler:"
 	case ringer:
 		return "iam:"
-	case rings:
+	case rings, queues:
 		return "sqs:"
 	case secret:
 		return "secretsmanager:"
@@ -166,6 +172,14 @@ func (s *stack) arns(r resource) []string {
 	case indexes:
 		table := *s.tables[sessions].TableArn() + "/index/"
 		return []string{table + tables.ByAgent, table + tables.ByOwner}
+	case appends:
+		return []string{*s.tables[events].TableStreamArn()}
+	case queues:
+		arns := make([]string, len(s.queues))
+		for i, q := range s.queues {
+			arns[i] = *q.QueueArn()
+		}
+		return arns
 	case removals:
 		return []string{*s.tables[sessions].TableStreamArn()}
 	case streams:
@@ -202,12 +216,21 @@ func (s *stack) arns(r resource) []string {
 	}
 }
 
+// rights returns what a function may do. What nothing calls, for lack of subscribers, writes its log alone.
+func (s *stack) rights(function string) []may {
+	all := access()[function]
+	if len(s.queues) == 0 && (function == deploy.Dispatch || function == deploy.Hook) {
+		all = slices.DeleteFunc(all, func(m may) bool { return m.with != logs })
+	}
+	return all
+}
+
 // grant gives every function what access says: the rights, and the names of what it works with in its environment.
 func (s *stack) grant() {
 	for _, f := range s.Manifest.Functions {
 		fn := s.functions[f.Name]
 		var late []awsiam.PolicyStatement
-		for _, m := range access()[f.Name] {
+		for _, m := range s.rights(f.Name) {
 			switch m.with {
 			case models:
 				for _, statement := range s.invokeModels() {

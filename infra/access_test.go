@@ -58,7 +58,9 @@ func TestPermissions(t *testing.T) {
 	want := map[string][]string{
 		"<awaitRole>":     {control, "Allow dynamodb:GetItem on <Sessions.Arn>", log, "Allow states:SendTaskSuccess on <Turns>"},
 		"<discoveryRole>": {log, bearer},
+		"<dispatchRole>":  {log},
 		"<execRole>":      {log},
+		"<hookRole>":      {log},
 		"<purgeRole>": {
 			"Allow dynamodb:BatchWriteItem dynamodb:Query on <Events.Arn>",
 			"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator on <Sessions.StreamArn>", "Allow dynamodb:ListStreams on *",
@@ -109,6 +111,30 @@ func TestPermissions(t *testing.T) {
 	differ(t, "roles", want, got)
 }
 
+// TestPermissionsOfHooks: what tells hooks may do this where there are some.
+func TestPermissionsOfHooks(t *testing.T) {
+	policies := load(t, full).of("AWS::IAM::Policy")
+	queues := "<Queuehookauditusage.Arn> <Queuehookmemory.Arn>"
+	differ(t, "dispatch", []string{
+		"Allow dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator on <Events.StreamArn>", "Allow dynamodb:ListStreams on *",
+		"Allow logs:CreateLogStream logs:PutLogEvents on <Logs.Arn>", "Allow sqs:GetQueueAttributes sqs:GetQueueUrl sqs:SendMessage on <Dead.Arn>",
+		"Allow sqs:GetQueueUrl sqs:SendMessage on " + queues,
+	}, inOrder(allowed(policies["dispatchRoleDefaultPolicy"].at("PolicyDocument"))))
+	differ(t, "hook", []string{
+		"Allow dynamodb:ConditionCheckItem dynamodb:GetItem dynamodb:UpdateItem on <Sessions.Arn>",
+		"Allow dynamodb:DeleteItem dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Control.Arn>", "Allow dynamodb:GetItem dynamodb:PutItem dynamodb:Query on <Events.Arn>",
+		"Allow iam:PassRole on <RingerRole.Arn>", "Allow logs:CreateLogStream logs:PutLogEvents on <Logs.Arn>",
+		"Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", "Allow s3:ListBucket on <Blobs.Arn>",
+		"Allow scheduler:CreateSchedule scheduler:DeleteSchedule on arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:schedule/<Wakes>/*", "Allow secretsmanager:GetSecretValue on <Secret>",
+		"Allow sqs:DeleteMessage sqs:GetQueueAttributes sqs:ReceiveMessage on " + queues,
+	}, inOrder(allowed(policies["hookRoleDefaultPolicy"].at("PolicyDocument"))))
+}
+
+func inOrder(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
 // TestWhoMayBeWhom: each role is for one service, the schedule's for this account's schedules alone; only the API calls functions.
 func TestWhoMayBeWhom(t *testing.T) {
 	tmpl := load(t, agent)
@@ -125,7 +151,7 @@ func TestWhoMayBeWhom(t *testing.T) {
 		"RingerRole":        "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 		"sweepScheduleRole": "map[Service:scheduler.amazonaws.com] map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]",
 	}
-	for _, f := range []string{"await", "discovery", "exec", "purge", "sessions", "step", "stream", "sweep", "tools", "wake"} {
+	for _, f := range []string{"await", "discovery", "dispatch", "exec", "hook", "purge", "sessions", "step", "stream", "sweep", "tools", "wake"} {
 		want[f+"Role"] = "map[Service:lambda.amazonaws.com] <nil>"
 	}
 	differ(t, "trust", want, got)

@@ -68,6 +68,8 @@ type stack struct {
 	group     awsscheduler.CfnScheduleGroup // of the agent's schedules and alarms
 	rings     awssqs.Queue                  // of alarms
 	ringer    awsiam.Role                   // that alarms ring with
+	queues    []awssqs.Queue                // of subscribers
+	deadHooks awssqs.Queue                  // nil if there are none
 }
 
 // NewStack adds the stack of an agent to scope, a CDK app or a stage of one. It fails for a configuration that cannot become a working deployment.
@@ -91,6 +93,7 @@ func NewStack(scope constructs.Construct, c Config) (awscdk.Stack, error) {
 	s.addFunctions()
 	s.addTurns()
 	s.addAlarms()
+	s.addHooks()
 	s.grant()
 	s.addAPI()
 	s.addWakes()

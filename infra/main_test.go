@@ -141,8 +141,11 @@ func TestRefused(t *testing.T) {
 		"a function of another release": {func(c *infra.Config) {
 			c.Manifest.Functions = append(c.Manifest.Functions, deploy.Function{Name: "dream"})
 		}, `a function "dream", which this infrastructure does not know`},
-		"a function too few":          {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
-		"a step without time":         {func(c *infra.Config) { c.Manifest.Functions[5].Seconds = 50 }, "the function step as a worker one with 50 s"},
+		"a function too few": {func(c *infra.Config) { c.Manifest.Functions = c.Manifest.Functions[1:] }, `lacks the function "await"`},
+		"a step without time": {func(c *infra.Config) {
+			i := slices.IndexFunc(c.Manifest.Functions, func(f deploy.Function) bool { return f.Name == deploy.Step })
+			c.Manifest.Functions[i].Seconds = 50
+		}, "the function step as a worker one with 50 s"},
 		"an archive that is not here": {func(c *infra.Config) { c.Archive = "no/bootstrap.zip" }, "no/bootstrap.zip"},
 		"an archive that is a folder": {func(c *infra.Config) { c.Archive = "." }, "reading the archive"},
 		"another archive":             {func(c *infra.Config) { c.Archive = "main.go" }, "the archive main.go is not the manifest's: it has the SHA-256 "},

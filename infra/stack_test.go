@@ -40,8 +40,8 @@ func TestResources(t *testing.T) {
 	differ(t, "resources", map[string]int{
 		"ApiGateway::Account": 1, "ApiGateway::Deployment": 1, "ApiGateway::GatewayResponse": 4, "ApiGateway::Method": 24,
 		"ApiGateway::Resource": 25, "ApiGateway::RestApi": 1, "ApiGateway::Stage": 1,
-		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 17, "IAM::Role": 14,
-		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 2, "Lambda::Function": 10, "Lambda::Permission": 5, "Lambda::Version": 3,
+		"CloudWatch::Alarm": 10, "CloudWatch::Dashboard": 1, "DynamoDB::Table": 3, "Events::Rule": 1, "IAM::Policy": 19, "IAM::Role": 16,
+		"Lambda::EventInvokeConfig": 1, "Lambda::EventSourceMapping": 2, "Lambda::Function": 12, "Lambda::Permission": 5, "Lambda::Version": 3,
 		"Logs::LogGroup": 3, "S3::Bucket": 1, "S3::BucketPolicy": 1, "SQS::Queue": 2, "SQS::QueuePolicy": 2, "Scheduler::Schedule": 1, "Scheduler::ScheduleGroup": 1,
 		"SecretsManager::Secret": 1, "StepFunctions::StateMachine": 1,
 	}, got)
@@ -181,6 +181,11 @@ func TestFunctions(t *testing.T) {
 			if slug == full && f.Name == deploy.Exec {
 				want[f.Name] = function{"provided.al2023 [x86_64]", f.Name, "<execRole.Arn>", "map[LogFormat:JSON LogGroup:<Logs>]", f.Memory, f.Seconds, 1024, ""}
 			}
+			if slug == full && f.Name == deploy.Hook {
+				one := want[f.Name]
+				one.Variables = sorted(one.Variables + " " + bucket + tables + " " + secret + " BDK_ALARM_GROUP=<Wakes> BDK_ALARM_QUEUE_ARN=<Rings.Arn> BDK_ALARM_ROLE_ARN=<RingerRole.Arn>")
+				want[f.Name] = one
+			}
 			if slug == full && f.Kind != deploy.Worker {
 				one := want[f.Name]
 				one.Variables = sorted(one.Variables + " BDK_ALLOWED_ORIGINS=https://app.example.com")
@@ -307,6 +312,40 @@ func TestCrons(t *testing.T) {
 	}, got)
 }
 
+// TestHooks: events lead to a queue for each subscriber, and nothing does where nobody wants any.
+func TestHooks(t *testing.T) {
+	tmpl := load(t, full)
+	mappings := tmpl.of("AWS::Lambda::EventSourceMapping")
+	differ(t, "the stream of events", any(map[string]any{
+		"FunctionName": "<dispatch>", "EventSourceArn": "<Events.StreamArn>", "StartingPosition": "LATEST", "BatchSize": 100.0, "ParallelizationFactor": 10.0,
+		"BisectBatchOnFunctionError": true, "FunctionResponseTypes": []any{"ReportBatchItemFailures"},
+		"MaximumRecordAgeInSeconds": 3600.0, "MaximumRetryAttempts": 5.0,
+		"DestinationConfig": map[string]any{"OnFailure": map[string]any{"Destination": "<Dead.Arn>"}},
+		"FilterCriteria": map[string]any{"Filters": []any{map[string]any{
+			"Pattern": `{"dynamodb":{"NewImage":{"t":{"S":["turn.completed","turn.failed"]}}},"eventName":["INSERT"]}`,
+		}}},
+	}), mappings["Appends"].at())
+	for name, subscriber := range map[string]string{"auditusage": "hook/audit/usage", "memory": "hook/memory"} {
+		differ(t, "the queue of "+subscriber, any(map[string]any{
+			"QueueName": deploy.QueueName(full, subscriber), "FifoQueue": true, "SqsManagedSseEnabled": true, "VisibilityTimeout": 660.0, "MessageRetentionPeriod": 345600.0,
+			"RedrivePolicy": map[string]any{"deadLetterTargetArn": "<DeadHooks.Arn>", "maxReceiveCount": 3.0},
+		}), tmpl.of("AWS::SQS::Queue")["Queuehook"+name].at())
+		differ(t, "what it calls", any(map[string]any{
+			"FunctionName": "<hook>", "EventSourceArn": "<Queuehook" + name + ".Arn>", "BatchSize": 1.0, "FunctionResponseTypes": []any{"ReportBatchItemFailures"},
+		}), mappings["Messageshook"+name].at())
+	}
+	if tmpl.of("AWS::CloudWatch::Alarm")["DeadHooksAlarm"].Type == "" {
+		t.Error("nobody is told of what hooks are not told")
+	}
+	filters := fmt.Sprint(load(t, nagged).of("AWS::Lambda::EventSourceMapping")["Appends"].at("FilterCriteria"))
+	if want := `map[Filters:[map[Pattern:{"eventName":["INSERT"]}]]]`; filters != want {
+		t.Errorf("who wants all events is told %s", filters)
+	}
+	if len(load(t, agent).of("AWS::SQS::Queue")) != 2 || len(load(t, agent).of("AWS::Lambda::EventSourceMapping")) != 2 {
+		t.Error("there are queues without hooks")
+	}
+}
+
 // TestAlarms: every alarm, with what it looks at for five minutes.
 func TestAlarms(t *testing.T) {
 	metric := func(m map[string]any) string {
@@ -382,7 +421,7 @@ func TestSwitches(t *testing.T) {
 	for _, e := range tmpl.of("AWS::SNS::Subscription") {
 		differ(t, "subscription", any(map[string]any{"Endpoint": "ops@example.com", "Protocol": "email", "TopicArn": "<Alarms>"}), e.at())
 	}
-	if len(told) != 10 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
+	if len(told) != 11 || len(tmpl.of("AWS::SNS::Subscription")) != 1 {
 		t.Errorf("%d alarms, %d subscriptions", len(told), len(tmpl.of("AWS::SNS::Subscription")))
 	}
 }

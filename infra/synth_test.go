@@ -62,6 +62,7 @@ func config(dir, slug string) infra.Config {
 func other(dir string) infra.Config {
 	c := config(dir, full)
 	c.Manifest.Architecture, c.Manifest.Model = "amd64", "scripted:model.yaml"
+	c.Manifest.Subscribers = []deploy.Subscriber{{Name: "hook/audit/usage", Events: []string{"turn.completed", "turn.failed"}}, {Name: "hook/memory", Events: []string{"turn.completed"}}}
 	c.Variables, c.Origins = map[string]string{"LEVEL": "debug"}, []string{"https://app.example.com"}
 	c.Destroy, c.NoLogRole, c.MaxStreams, c.Email, c.ExecProvided = true, true, 5, "ops@example.com", true
 	return c
@@ -119,6 +120,7 @@ func makeWorld() (err error) {
 		return err
 	}
 	several := config(world.dir, nagged)
+	several.Manifest.Subscribers = []deploy.Subscriber{{Name: "hook/all", Events: []string{"*"}}}
 	several.Origins = []string{"https://app.example.com", "http://localhost:5173"}
 	for schedule, expression := range map[string]string{"both-days": "0 0 13 * 5", "daily": "30 9 * * MON-FRI"} {
 		c, err := deploy.NewCron(schedule, expression)

@@ -36,6 +36,11 @@ func (s *stack) watch() {
 		)},
 		{"ServerErrors", "the API answered 5xx", 1, s.api.DeploymentStage().MetricServerError(sum())},
 	}
+	if s.deadHooks != nil {
+		alarms = append(alarms, alarm{"DeadHooks", "a hook was not told what was recorded: see the queue", 1, s.deadHooks.MetricApproximateNumberOfMessagesVisible(
+			&awscloudwatch.MetricOptions{Period: seconds(period)},
+		)})
+	}
 	for _, name := range []string{deploy.Sessions, deploy.Step, deploy.Stream, deploy.Tools} {
 		alarms = append(alarms, alarm{
 			"Throttles_" + name, "the " + name + " function would run more often at once than the account allows", 1,

@@ -143,7 +143,7 @@ func TestManifestSaysWhatIsInTheArchive(t *testing.T) {
 	}
 	want := deploy.Manifest{
 		Version: deploy.Version, Slug: "agent", Architecture: "amd64", Archive: "bootstrap.zip", SHA256: got.Manifest.SHA256,
-		Models: []string{"scripted:play/main.yaml"}, Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(),
+		Models: []string{"scripted:play/main.yaml"}, Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(), Subscribers: []deploy.Subscriber{}, Crons: []deploy.Cron{},
 		Secrets: []string{}, Egress: []string{},
 	}
 	if diff := cmp.Diff(want, m); diff != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 	"github.com/bdk-lambda/bdk/bdkpack/project"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/hook"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/model/scripted"
 )
@@ -70,6 +71,7 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 		Version: deploy.Version, Slug: a.Slug, Architecture: p.Arch, Archive: archiveName,
 		Models: append([]string{}, models...), Model: p.Model,
 		Functions: deploy.Functions(), Routes: deploy.Routes(), Schedules: deploy.Schedules(), Crons: crons(a),
+		Subscribers: subscribers(a),
 	}}
 	var diags diag.List
 	if len(a.Slug) > maxSlug {
@@ -97,6 +99,17 @@ func crons(a project.Agent) []deploy.Cron {
 	for _, s := range a.Schedules {
 		c, _ := deploy.NewCron(s.Name, s.Cron) // discovery has found no fault with it
 		all = append(all, c)
+	}
+	return all
+}
+
+// subscribers returns who is told of events: the hooks that handle some.
+func subscribers(a project.Agent) []deploy.Subscriber {
+	all := []deploy.Subscriber{}
+	for _, h := range a.Hooks {
+		if len(h.Events) > 0 {
+			all = append(all, deploy.Subscriber{Name: hook.Named(h.Name), Events: h.Events})
+		}
 	}
 	return all
 }

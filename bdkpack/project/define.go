@@ -57,12 +57,12 @@ func (v *view) take(f *folder, def *Definition) {
 	s := v.src.sub
 	switch kind := v.src.kind; {
 	case kind == "Tool":
-		f.agent.Tools = append(f.agent.Tools, Named{v.src.name, *def})
+		f.agent.Tools = append(f.agent.Tools, Named{Name: v.src.name, Definition: *def})
 	case kind == "Schedule":
 		f.agent.Schedules = append(f.agent.Schedules, Schedule{Name: v.src.name, File: def.File, Cron: v.cron, Definition: def})
 	case v.src.slot != nil:
 		list := v.src.slot.into(f.agent)
-		*list = append(*list, Named{v.src.name, *def})
+		*list = append(*list, Named{Name: v.src.name, Definition: *def, Events: v.events})
 	case kind == "ArtifactKinds":
 		f.agent.ArtifactKinds = def
 	case kind == "Skill":
@@ -99,6 +99,7 @@ type view struct {
 
 	cron    string                       // of a schedule
 	checked map[string]*packages.Package // all of the author's, by path
+	events  []string                     // that the hook handles
 }
 
 // variable is a package-level variable with its initial value, if it has one of its own.

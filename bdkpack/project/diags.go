@@ -50,8 +50,8 @@ const (
 	codeSkillName      = "BDK157" // a name of a skill or subagent
 	codeWorkspaceFile  = "BDK158" // a file that cannot be in a workspace
 	codeSubagent       = "BDK159" // what is wrong with a subagent's folder or configuration
-	codeNoHandler      = "BDK170" // a hook that does nothing
-	codeTwoHandlers    = "BDK171" // a hook with two handlers for the same events
+	codeNoHandler      = "BDK166" // a hook that does nothing
+	codeTwoHandlers    = "BDK167" // a hook with two handlers for the same events
 	codeSlotName       = "BDK165" // a name of a hook, channel, schedule or connection
 	codeCron           = "BDK190" // when a schedule is due, as it cannot be
 	codeScheduleFile   = "BDK191" // what is wrong with the Markdown of a schedule

@@ -1,15 +1,20 @@
 package project
 
 import (
+	"cmp"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
+	"strings"
 
 	"github.com/bdk-lambda/bdk/bdkpack/diag"
 )
 
 // checkHook looks for mistakes in the definition of a hook.
 func (v *view) checkHook(one variable) {
+	v.events = []string{"*"}
 	const noHandler, write = "the hook has no handler, so it does nothing", "add a handler, such as bdk.On(func(ctx context.Context, h *bdk.HookContext, e bdk.Event, data bdk.TurnCompleted) error { … })"
 	if _, literal := v.literal(one.value); literal || one.value == nil && !one.shared {
 		v.warnAt(codeNoHandler, one.obj.Pos(), write, noHandler)
@@ -25,17 +30,19 @@ func (v *view) checkHook(one variable) {
 	if len(call.Args) == 1 {
 		v.warnAt(codeNoHandler, call.Pos(), write, noHandler)
 	}
-	seen := map[string]bool{}
+	v.events = nil
 	for _, arg := range call.Args[1:] {
-		name := v.handled(arg)
-		if name != "" && seen[name] {
-			v.fail(codeTwoHandlers, arg.Pos(), "make them one function", "the hook has two handlers for %s", name)
+		name := cmp.Or(v.handled(arg), "*")
+		if slices.Contains(v.events, name) && v.handled(arg) != "" {
+			v.fail(codeTwoHandlers, arg.Pos(), "make them one function", "the hook has two handlers for %s", strings.Replace(name, "*", "all events", 1))
 		}
-		seen[name] = true
+		v.events = append(v.events, name)
 	}
+	slices.Sort(v.events)
+	v.events = slices.Compact(v.events)
 }
 
-// handled returns which events an expression handles, "" if that cannot be said.
+// handled returns the type of the events that an expression handles, * for all, "" if that cannot be said.
 func (v *view) handled(e ast.Expr) string {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
@@ -43,7 +50,7 @@ func (v *view) handled(e ast.Expr) string {
 	}
 	switch v.definer(call, "On", "OnAny") {
 	case "OnAny":
-		return "all events"
+		return "*"
 	case "On":
 		var sel *ast.SelectorExpr
 		switch fun := ast.Unparen(call.Fun).(type) {
@@ -54,8 +61,19 @@ func (v *view) handled(e ast.Expr) string {
 		}
 		if sel != nil {
 			if args := v.pkg.TypesInfo.Instances[sel.Sel].TypeArgs; args.Len() == 1 {
-				return types.TypeString(args.At(0), func(*types.Package) string { return "" })
+				return v.eventType(args.At(0))
 			}
+		}
+	}
+	return ""
+}
+
+// eventType returns the type of the events that have data of a type, "" if it is not one of package bdk.
+func (v *view) eventType(data types.Type) string {
+	name := types.TypeString(data, func(*types.Package) string { return "" })
+	if scope := bdkScope(v.pkg.Types); scope != nil {
+		if c, ok := scope.Lookup("Event" + name).(*types.Const); ok {
+			return constant.StringVal(c.Val())
 		}
 	}
 	return ""

@@ -64,7 +64,8 @@ type Instructions struct {
 
 // Named is a definition and the name its file gave it.
 type Named struct {
-	Name string `json:"name"`
+	Name   string   `json:"name"`
+	Events []string `json:"events,omitempty"` // that a hook handles, * for all, as far as that can be said without running it
 	Definition
 }
 

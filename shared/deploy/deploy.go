@@ -59,19 +59,20 @@ const AgentRoot = "agent"
 
 // Manifest describes one packed agent. Slices are empty rather than nil, so that it marshals the same way always.
 type Manifest struct {
-	Version      int        `json:"version"`
-	Slug         string     `json:"slug"`         // also the name of the API's stage
-	Architecture string     `json:"architecture"` // arm64 or amd64
-	Archive      string     `json:"archive"`      // the zip file, relative to the manifest; all functions run from it
-	SHA256       string     `json:"sha256"`       // of the archive's contents, in hexadecimal
-	Models       []string   `json:"models"`       // provider:name, the agent's model and its fallbacks
-	Model        string     `json:"model"`        // what the agent is deployed with instead of them; "" for none
-	Functions    []Function `json:"functions"`
-	Routes       []Route    `json:"routes"`
-	Schedules    []Schedule `json:"schedules"`
-	Crons        []Cron     `json:"crons"`   // the agent's own schedules, in name order
-	Secrets      []string   `json:"secrets"` // keys that the deployment's secret must have before the agent works
-	Egress       []string   `json:"egress"`  // hosts outside of AWS that the agent calls
+	Version      int          `json:"version"`
+	Slug         string       `json:"slug"`         // also the name of the API's stage
+	Architecture string       `json:"architecture"` // arm64 or amd64
+	Archive      string       `json:"archive"`      // the zip file, relative to the manifest; all functions run from it
+	SHA256       string       `json:"sha256"`       // of the archive's contents, in hexadecimal
+	Models       []string     `json:"models"`       // provider:name, the agent's model and its fallbacks
+	Model        string       `json:"model"`        // what the agent is deployed with instead of them; "" for none
+	Functions    []Function   `json:"functions"`
+	Routes       []Route      `json:"routes"`
+	Schedules    []Schedule   `json:"schedules"`
+	Crons        []Cron       `json:"crons"`       // the agent's own schedules, in name order
+	Subscribers  []Subscriber `json:"subscribers"` // who is told of events
+	Secrets      []string     `json:"secrets"`     // keys that the deployment's secret must have before the agent works
+	Egress       []string     `json:"egress"`      // hosts outside of AWS that the agent calls
 }
 
 // Kind says what invokes a function, and how it answers.
@@ -121,18 +122,36 @@ func NewCron(schedule, expression string) (Cron, error) {
 	return Cron{Schedule: schedule, Cron: expression, Expressions: s.AWS()}, err
 }
 
+// Subscriber is told of events, by a queue of its own.
+type Subscriber struct {
+	Name   string   `json:"name"`   // as of hook.Subscriber
+	Events []string `json:"events"` // types, * for all
+}
+
+// HookSeconds is the timeout of the function that tells subscribers: the longest that a hook may take, and some more.
+const HookSeconds = 330
+
+// QueueName returns the name of the queue of a subscriber of an agent. It is the same in each deployment, and that of another subscriber is
+// another one.
+func QueueName(slug, subscriber string) string {
+	sum := sha256.Sum256([]byte(slug + "\x00" + subscriber))
+	return "bdk-" + hex.EncodeToString(sum[:16]) + ".fifo"
+}
+
 // The functions of every agent.
 const (
 	Discovery = string(httpapi.Discovery)
 	Sessions  = string(httpapi.Sessions)
 	Stream    = string(httpapi.Stream)
 	Tools     = string(httpapi.Tools)
-	Step      = "step"  // works on a turn
-	Await     = "await" // parks a call until somebody decides
-	Exec      = "exec"  // runs scripts, without any permissions
-	Sweep     = "sweep" // finds turns that were accepted and not started
-	Wake      = "wake"  // has schedules and reminders happen
-	Purge     = "purge" // removes what is left of sessions that expired
+	Step      = "step"     // works on a turn
+	Await     = "await"    // parks a call until somebody decides
+	Exec      = "exec"     // runs scripts, without any permissions
+	Sweep     = "sweep"    // finds turns that were accepted and not started
+	Dispatch  = "dispatch" // sends what was recorded to the queues of subscribers
+	Hook      = "hook"     // tells a subscriber
+	Wake      = "wake"     // has schedules and reminders happen
+	Purge     = "purge"    // removes what is left of sessions that expired
 )
 
 // Functions returns the functions of every agent, in name order.
@@ -140,7 +159,9 @@ func Functions() []Function {
 	return []Function{
 		{Name: Await, Kind: Worker, Seconds: 30, Memory: 128},
 		{Name: Discovery, Kind: Buffered, Seconds: 29, Memory: 256},
+		{Name: Dispatch, Kind: Worker, Seconds: 60, Memory: 256},
 		{Name: Exec, Kind: Worker, Seconds: 720, Memory: 1024}, // the longest script, and its files before and after it
+		{Name: Hook, Kind: Worker, Seconds: HookSeconds, Memory: 256},
 		{Name: Purge, Kind: Worker, Seconds: 300, Memory: 256},
 		{Name: Sessions, Kind: Buffered, Seconds: 29, Memory: 256},
 		{Name: Step, Kind: Worker, Seconds: 900, Memory: 512},

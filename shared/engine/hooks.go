@@ -13,6 +13,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/hook"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/turn"
 )
 
 // hookTurn begins the turn ids of what hooks record. Hooks are not told of it: they would never come to an end.
@@ -26,7 +27,7 @@ func (e *Engine) Subscribers() []hook.Subscriber {
 	subscribers := make([]hook.Subscriber, len(e.project.Hooks))
 	for i, h := range e.project.Hooks {
 		subscribers[i] = hook.Subscriber{
-			Name:  HookSubscriber(h.Name),
+			Name:  hook.Named(h.Name),
 			Wants: func(ev event.Event) bool { return h.Hook.Handles(ev.Type) && !strings.HasPrefix(ev.TurnID, hookTurn) },
 			Handle: func(ctx context.Context, ev event.Event) error {
 				e.runHook(ctx, h, ev)
@@ -37,16 +38,13 @@ func (e *Engine) Subscribers() []hook.Subscriber {
 	return subscribers
 }
 
-// HookSubscriber returns the name of a hook among subscribers.
-func HookSubscriber(name string) string { return "hook/" + name }
-
 // runHook calls the handlers of a hook for an event.
 func (e *Engine) runHook(ctx context.Context, h bdk.NamedHook, ev event.Event) {
-	log := e.deps.Log.With(slog.String("session_id", ev.SessionID), slog.String("turn_id", ev.TurnID), slog.String("hook", h.Name))
 	row, err := e.deps.Sessions.Get(ctx, ev.SessionID)
 	if bdkerr.CodeOf(err) == bdkerr.NotFound {
 		return // the session has expired meanwhile
 	}
+	log := e.logOf(turn.Ref{SessionID: ev.SessionID, TurnID: ev.TurnID}, row).With(slog.String("hook", h.Name))
 	if err == nil {
 		err = e.handle(ctx, h, ev, row, log)
 	}

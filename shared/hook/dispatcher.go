@@ -2,27 +2,18 @@ package hook
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
-	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
-	"github.com/bdk-lambda/bdk/shared/session"
 )
 
-const (
-	// maxHeld bounds the data, in bytes, of events that wait for slow subscribers. What is beyond is read again when it is its turn.
-	maxHeld = 32 << 20
-	// attempts is how often an event is told to a subscriber with Retry; the pauses double from firstPause on, to three minutes in all.
-	attempts   = 8
-	firstPause = 1500 * time.Millisecond
-)
+// maxHeld bounds the data, in bytes, of events that wait for slow subscribers. What is beyond is read again when it is its turn.
+const maxHeld = 32 << 20
 
 // Dispatcher tells subscribers in this process. It is safe for concurrent use.
 type Dispatcher struct {
-	opts Options
+	teller teller
 
 	mu      sync.Mutex
 	subs    []Subscriber
@@ -40,20 +31,9 @@ type place struct {
 	session string
 }
 
-// Options of a [Dispatcher]. Those without a default are required.
-type Options struct {
-	Sessions func() *session.Store // where events are read again
-	Cursors  *Cursors              // of subscribers with Retry; nil if there are none
-	Clock    clock.Clock           // default: the system clock
-	Log      *slog.Logger
-}
-
 // NewDispatcher returns a dispatcher without subscribers. What it calls has the values of ctx, and does not end with it.
 func NewDispatcher(ctx context.Context, opts Options) *Dispatcher {
-	if opts.Clock == nil {
-		opts.Clock = clock.System{}
-	}
-	d := &Dispatcher{opts: opts, queues: map[place][]event.Event{}}
+	d := &Dispatcher{teller: teller{Options: opts}, queues: map[place][]event.Event{}}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return d
 }
@@ -108,7 +88,9 @@ func (d *Dispatcher) work(p place) {
 		e := queue[0]
 		d.mu.Unlock()
 		if d.ctx.Err() == nil {
-			d.tell(sub, e)
+			if err := d.teller.tell(d.ctx, sub, e); err != nil && d.ctx.Err() == nil {
+				d.teller.Log.ErrorContext(d.ctx, "telling an event", slog.String("subscriber", sub.Name), slog.String("session_id", e.SessionID), slog.Any("error", err))
+			}
 		}
 		d.mu.Lock()
 		d.held -= len(e.Data)
@@ -117,52 +99,6 @@ func (d *Dispatcher) work(p place) {
 		d.queues[p] = queue[1:]
 		d.mu.Unlock()
 	}
-}
-
-// tell tells one event, as often as the subscriber wants.
-func (d *Dispatcher) tell(sub Subscriber, e event.Event) {
-	log := d.opts.Log.With(slog.String("subscriber", sub.Name), slog.String("session_id", e.SessionID), slog.Int64("index", e.Index))
-	for pause, n := firstPause, 1; ; pause, n = 2*pause, n+1 {
-		err := d.try(sub, e)
-		switch {
-		case err == nil || d.ctx.Err() != nil:
-			return
-		case !sub.Retry || n == attempts:
-			log.Error("an event was not told: it is skipped", slog.Any("error", err), slog.Int("attempts", n))
-			if sub.Retry {
-				_, _ = d.opts.Cursors.Advance(d.ctx, sub.Name, e.SessionID, e.Index) // otherwise it is tried again some time
-			}
-			return
-		}
-		log.Warn("an event was not told: it is tried again", slog.Any("error", err))
-		if clock.Sleep(d.ctx, d.opts.Clock, pause) != nil {
-			return
-		}
-	}
-}
-
-// try tells one event once.
-func (d *Dispatcher) try(sub Subscriber, e event.Event) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	if sub.Retry {
-		at, err := d.opts.Cursors.At(d.ctx, sub.Name, e.SessionID)
-		if err != nil || at >= e.Index {
-			return err
-		}
-	}
-	if e.Data == nil {
-		if e, err = Read(d.ctx, d.opts.Sessions(), e.SessionID, e.Index); err != nil {
-			return err
-		}
-	}
-	if err = sub.Handle(d.ctx, e); err == nil && sub.Retry {
-		_, err = d.opts.Cursors.Advance(d.ctx, sub.Name, e.SessionID, e.Index)
-	}
-	return err
 }
 
 // Close waits until everything has been told, or ctx ends: then subscribers are told to end, and waited for no longer than they take for
@@ -182,18 +118,4 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	}
 	d.cancel()
 	<-done
-}
-
-// Read returns one event of a session.
-func Read(ctx context.Context, sessions *session.Store, id string, index int64) (event.Event, error) {
-	c := sessions.Cursor(id, index)
-	defer c.Close()
-	events, err := c.Read(ctx)
-	if err == nil && len(events) == 0 {
-		err = fmt.Errorf("session %s has no event %d", id, index)
-	}
-	if err != nil {
-		return event.Event{}, err
-	}
-	return events[0], nil
 }

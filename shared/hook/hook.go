@@ -11,6 +11,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/event"
 )
 
+// Named returns the name of a hook among subscribers.
+func Named(name string) string { return "hook/" + name }
+
 // Subscriber is who is told.
 type Subscriber struct {
 	Name string // one of its own among those of an agent, and the same in each process: it names cursors and queues

@@ -11,10 +11,12 @@ type Names struct {
 // The attributes that the tables are built on. Adapters add their own.
 const (
 	SessionID = "sid"
-	Index     = "n"   // of an event
-	Partition = "pk"  // of the control table
-	Sort      = "sk"  // of the control table
-	Expires   = "exp" // epoch seconds after which an item may be removed
+	Index     = "n" // of an event
+	EventType = "t"
+	EventTurn = "turn" // the turn of an event, if it belongs to one
+	Partition = "pk"   // of the control table
+	Sort      = "sk"   // of the control table
+	Expires   = "exp"  // epoch seconds after which an item may be removed
 
 	SessionRow     = "row"
 	SessionVersion = "v"

@@ -15,6 +15,8 @@ import (
 	"github.com/bdk-lambda/bdk/shared/host/localhost"
 	"github.com/bdk-lambda/bdk/shared/launch"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/hooks"
+	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/hooks/audit"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/schedules"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/subagents/researcher"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/tools"
@@ -62,7 +64,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
 				named("hand_in", tools.HandIn), named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
 				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("remind", tools.Remind), named("shout", tools.Shout), named("slow", tools.Slow),
-				named("stamp", tools.Stamp), named("tally", tools.Tally),
+				named("stamp", tools.Stamp), named("tally", tools.Tally), named("trail", tools.Trail),
 			},
 			Skills: []bdk.NamedSkill{
 				{Name: "deploy", Source: "bot/skills/deploy/SKILL.md", Dir: "bot/skills/deploy", Skill: bdk.Skill{Description: "Use when something goes to production.", Markdown: "Read references/checklist.md first.\n"}},
@@ -72,6 +74,9 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 			Schedules: []bdk.NamedSchedule{
 				{Name: "pulse", Source: "bot/schedules/pulse.go", Schedule: schedules.Pulse},
 				{Name: "yearly", Source: "bot/schedules/yearly.md", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{Cron: "@yearly", Prompt: "once more"})},
+			},
+			Hooks: []bdk.NamedHook{
+				{Name: "audit/trail", Source: "bot/hooks/audit/trail.go", Hook: audit.Trail}, {Name: "faulty", Source: "bot/hooks/faulty.go", Hook: hooks.Faulty},
 			},
 			Seed: "bot/sandbox/workspace",
 		}},

@@ -34,7 +34,7 @@ var (
 	storeAdapters = []string{module + "/shared/*/sqlite*", module + "/shared/internal/sqlitex", module + "/shared/host/localhost"}
 	awsAdapters   = []string{
 		module + "/shared/model/bedrock", module + "/shared/*/dynamo*", module + "/shared/*/s3*", module + "/shared/internal/awsx",
-		module + "/shared/*/sfn*", module + "/shared/turn/sfnturn/sfntest", module + "/shared/*/aws*", module + "/shared/*/lambda*", module + "/shared/*/scheduler*", module + "/shared/*/cloud*", module + "/shared/host/...",
+		module + "/shared/*/sfn*", module + "/shared/turn/sfnturn/sfntest", module + "/shared/*/aws*", module + "/shared/*/lambda*", module + "/shared/*/scheduler*", module + "/shared/*/cloud*", module + "/shared/*/sqs*", module + "/shared/host/...",
 	}
 )
 

@@ -24,7 +24,9 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob/memblob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
+	"github.com/bdk-lambda/bdk/shared/hook"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/memkv"
@@ -202,6 +204,26 @@ func (h *Host) Purge(ctx context.Context, id, snapshot string) error {
 		return errors.New("the table is out of reach")
 	}
 	h.log.InfoContext(ctx, "purged a session", slog.String("session_id", id), slog.String("snapshot", snapshot))
+	return nil
+}
+
+// Announce logs which events it was called with. It fails from those of the session ses_stuck on.
+func (h *Host) Announce(ctx context.Context, events []event.Event) (int, error) {
+	for i, e := range events {
+		if e.SessionID == "ses_stuck" {
+			return i, errors.New("the queue is out of reach")
+		}
+		h.log.InfoContext(ctx, "dispatched an event", slog.String("session_id", e.SessionID), slog.Int64("index", e.Index), slog.String("type", string(e.Type)))
+	}
+	return -1, nil
+}
+
+// Receive logs a message. It fails for the session ses_stuck.
+func (h *Host) Receive(ctx context.Context, m hook.Message) error {
+	if m.SessionID == "ses_stuck" {
+		return errors.New("the table is out of reach")
+	}
+	h.log.InfoContext(ctx, "told a subscriber", slog.String("subscriber", m.Subscriber), slog.Any("indexes", m.Indexes))
 	return nil
 }
 

@@ -12,8 +12,10 @@ import (
 
 	"github.com/bdk-lambda/bdk/functions/await"
 	"github.com/bdk-lambda/bdk/functions/discovery"
+	"github.com/bdk-lambda/bdk/functions/dispatch"
 	"github.com/bdk-lambda/bdk/functions/exec"
 	"github.com/bdk-lambda/bdk/functions/gateway"
+	hookfn "github.com/bdk-lambda/bdk/functions/hook"
 	"github.com/bdk-lambda/bdk/functions/purge"
 	"github.com/bdk-lambda/bdk/functions/sessions"
 	"github.com/bdk-lambda/bdk/functions/step"
@@ -23,7 +25,9 @@ import (
 	"github.com/bdk-lambda/bdk/functions/wake"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/deploy"
+	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
+	"github.com/bdk-lambda/bdk/shared/hook"
 	"github.com/bdk-lambda/bdk/shared/turn/sfnturn"
 )
 
@@ -35,10 +39,22 @@ type Host interface {
 
 	// API returns the HTTP surface, at /<slug>/v1. If buffered is set, answers do not follow what they tell of.
 	API(ctx context.Context, buffered bool) (http.Handler, error)
+	workers
+	telling
+	named
+}
+
+// workers are what single functions do.
+type workers interface {
 	Await(ctx context.Context, in sfnturn.AwaitInput) error
 	Exec(ctx context.Context, req lambdaexec.Request) lambdaexec.Answer
 	Purge(ctx context.Context, sessionID, snapshot string) error
-	named
+}
+
+// telling is what subscribers of events are told by.
+type telling interface {
+	Announce(ctx context.Context, events []event.Event) (failed int, err error)
+	Receive(ctx context.Context, m hook.Message) error
 }
 
 // named is how a host is called, in paths and in the log.
@@ -73,12 +89,14 @@ func handlers() map[string]func(h Host, buffered bool) any {
 			}
 			return tools.New(api(h, false), options(h))
 		},
-		deploy.Step:  func(h Host, _ bool) any { return step.New(h, clock.System{}, h.Log()) },
-		deploy.Await: func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
-		deploy.Exec:  func(h Host, _ bool) any { return exec.New(h.Exec, h.Log()) },
-		deploy.Sweep: func(h Host, _ bool) any { return sweep.New(h, h.Log()) },
-		deploy.Wake:  func(h Host, _ bool) any { return wake.New(h, h.Log()) },
-		deploy.Purge: func(h Host, _ bool) any { return purge.New(h.Purge, h.Log()) },
+		deploy.Step:     func(h Host, _ bool) any { return step.New(h, clock.System{}, h.Log()) },
+		deploy.Await:    func(h Host, _ bool) any { return await.New(h.Await, h.Log()) },
+		deploy.Exec:     func(h Host, _ bool) any { return exec.New(h.Exec, h.Log()) },
+		deploy.Sweep:    func(h Host, _ bool) any { return sweep.New(h, h.Log()) },
+		deploy.Dispatch: func(h Host, _ bool) any { return dispatch.New(h.Announce, h.Log()) },
+		deploy.Hook:     func(h Host, _ bool) any { return hookfn.New(h.Receive, h.Log()) },
+		deploy.Purge:    func(h Host, _ bool) any { return purge.New(h.Purge, h.Log()) },
+		deploy.Wake:     func(h Host, _ bool) any { return wake.New(h, h.Log()) },
 	}
 }
 

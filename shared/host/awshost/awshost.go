@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/auth"
@@ -30,6 +31,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/exec"
 	"github.com/bdk-lambda/bdk/shared/exec/lambdaexec"
+	"github.com/bdk-lambda/bdk/shared/hook/sqshook"
 	"github.com/bdk-lambda/bdk/shared/host"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/internal/dynamox"
@@ -68,6 +70,7 @@ type Host struct {
 	runner   *sfnturn.Runner
 	tokens   *sfnturn.Tokens
 	sweeper  *sfnturn.Sweeper
+	sender   *sqshook.Sender
 	logs     httpapi.Logs
 	alarm    wake.Alarm          // nil in a function that makes no reminders
 	scripts  exec.Runner         // nil in a function that may not call the exec function
@@ -154,6 +157,7 @@ func (h *Host) connect(cfg aws.Config) {
 			Group: group, Queue: env(deploy.EnvAlarmQueue), Role: env(deploy.EnvAlarmRole), Clock: h.opts.Clock,
 		})
 	}
+	h.sender = sqshook.New(sqs.NewFromConfig(cfg), func(subscriber string) string { return deploy.QueueName(h.project.Slug, subscriber) })
 	if function := env(deploy.EnvExec); function != "" {
 		h.scripts = lambdaexec.New(lambdaexec.NewClient(cfg), objects, lambdaexec.Config{
 			Function: function, Bucket: env(deploy.EnvBucket), Prefix: deploy.ExecPrefix,

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,7 +61,8 @@ type cloud struct {
 	secret   string
 	model    string
 	clock    clock.Clock
-	ttl      time.Duration             // SessionTTL of the agent
+	ttl      time.Duration // SessionTTL of the agent
+	hooks    []bdk.NamedHook
 	add      func(ctx context.Context) // what the tool add does besides adding, if set
 	starting error                     // what StartExecution ends with, if set
 
@@ -70,6 +73,8 @@ type cloud struct {
 	await func(ctx context.Context, in sfnturn.AwaitInput) error
 
 	mu    sync.Mutex
+	sent  []string       // bodies of messages in queues
+	lose  bool           // the queues take every second message only
 	notes map[string]int // runs of the tools note and sign, by call id
 }
 
@@ -167,7 +172,7 @@ func (c *cloud) project() bdk.Project {
 		_, err := note.Run(ctx, call, []byte(`{}`))
 		return "signed", err
 	})
-	return bdk.Project{Slug: "workshop", Agent: bdk.Agent{SessionTTL: c.ttl}, Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}, {Name: "sign", Tool: sign}}}
+	return bdk.Project{Slug: "workshop", Agent: bdk.Agent{SessionTTL: c.ttl}, Hooks: c.hooks, Instructions: "Work.", Tools: []bdk.NamedTool{{Name: "add", Tool: add}, {Name: "note", Tool: note}, {Name: "sign", Tool: sign}}}
 }
 
 // wire takes the requests of one process to the services and counts those to each of their operations.
@@ -216,6 +221,8 @@ func (w *wire) send(r *http.Request, operation string) (*http.Response, error) {
 			return nil, w.starting
 		}
 		return w.machine.Config().HTTPClient.Do(r)
+	case "AmazonSQS":
+		return w.queue(r, name)
 	case "secretsmanager":
 		body := fmt.Appendf(nil, `{"SecretString":%q}`, cmp.Or(w.secrets, w.secret))
 		rec := httptest.NewRecorder()
@@ -228,6 +235,41 @@ func (w *wire) send(r *http.Request, operation string) (*http.Response, error) {
 		return rec.Result(), nil
 	}
 	return nil, fmt.Errorf("no service answers %s %s %q", r.Method, r.URL.Path, operation)
+}
+
+// queue answers for SQS.
+func (w *wire) queue(r *http.Request, operation string) (*http.Response, error) {
+	var in struct {
+		Queue   string `json:"QueueName"`
+		Entries []struct {
+			ID   string `json:"Id"`
+			Body string `json:"MessageBody"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	taken, lost := []map[string]any{}, []map[string]any{}
+	w.cloud.mu.Lock()
+	defer w.cloud.mu.Unlock()
+	for i, e := range in.Entries {
+		if w.lose && i%2 == 1 {
+			lost = append(lost, map[string]any{"Id": e.ID, "Code": "InternalError", "Message": "try again", "SenderFault": false})
+			continue
+		}
+		w.sent = append(w.sent, e.Body)
+		sum := md5.Sum([]byte(e.Body))
+		taken = append(taken, map[string]any{"Id": e.ID, "MessageId": e.ID, "MD5OfMessageBody": hex.EncodeToString(sum[:])})
+	}
+	out := map[string]any{"Successful": taken, "Failed": lost}
+	if operation == "GetQueueUrl" {
+		out = map[string]any{"QueueUrl": "https://sqs.us-east-1.amazonaws.com/000000000000/" + in.Queue}
+	}
+	rec := httptest.NewRecorder()
+	if err := json.NewEncoder(rec).Encode(out); err != nil {
+		return nil, err
+	}
+	return rec.Result(), nil
 }
 
 // counts returns the requests to each operation.

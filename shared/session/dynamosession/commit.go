@@ -190,7 +190,7 @@ func (d *Driver) Events(ctx context.Context, id string, from int64, limit int) (
 
 // Heads implements [session.Header].
 func (d *Driver) Heads(ctx context.Context, id string, from int64, limit int) ([]event.Event, error) {
-	items, err := d.query(ctx, id, from, limit, tables.SessionID, tables.Index, eventID, eventType, turnID, at)
+	items, err := d.query(ctx, id, from, limit, tables.SessionID, tables.Index, eventID, tables.EventType, tables.EventTurn, at)
 	events := make([]event.Event, len(items))
 	for i, item := range items {
 		events[i] = head(item)

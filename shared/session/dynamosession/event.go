@@ -18,15 +18,13 @@ import (
 
 // The attributes of an event. One of data, packed and ref holds its data.
 const (
-	eventID   = "id"
-	eventType = "t"
-	turnID    = "turn"
-	at        = "at" // milliseconds
-	data      = "d"  // JSON as it is
-	packed    = "z"  // deflated
-	ref       = "ref"
-	size      = "size" // bytes of what ref names
-	preview   = "pre"
+	eventID = "id"
+	at      = "at" // milliseconds
+	data    = "d"  // JSON as it is
+	packed  = "z"  // deflated
+	ref     = "ref"
+	size    = "size" // bytes of what ref names
+	preview = "pre"
 )
 
 const (
@@ -41,10 +39,10 @@ func (d *Driver) items(ctx context.Context, events []event.Event) ([]dynamox.Ite
 	for i, e := range events {
 		item := dynamox.Item{
 			tables.SessionID: dynamox.S(e.SessionID), tables.Index: dynamox.N(e.Index),
-			eventID: dynamox.S(e.ID), eventType: dynamox.S(string(e.Type)), at: dynamox.N(e.At.UnixMilli()),
+			eventID: dynamox.S(e.ID), tables.EventType: dynamox.S(string(e.Type)), at: dynamox.N(e.At.UnixMilli()),
 		}
 		if e.TurnID != "" {
-			item[turnID] = dynamox.S(e.TurnID)
+			item[tables.EventTurn] = dynamox.S(e.TurnID)
 		}
 		if err := d.store(ctx, item, e); err != nil {
 			return nil, err
@@ -109,8 +107,8 @@ func beginning(text []byte) string {
 // head reads a stored event but for its data.
 func head(item dynamox.Item) event.Event {
 	return event.Event{
-		Type: event.Type(dynamox.Str(item, eventType)), Index: dynamox.Int(item, tables.Index), SessionID: dynamox.Str(item, tables.SessionID),
-		TurnID: dynamox.Str(item, turnID), At: dynamox.Time(dynamox.Int(item, at)), ID: dynamox.Str(item, eventID),
+		Type: event.Type(dynamox.Str(item, tables.EventType)), Index: dynamox.Int(item, tables.Index), SessionID: dynamox.Str(item, tables.SessionID),
+		TurnID: dynamox.Str(item, tables.EventTurn), At: dynamox.Time(dynamox.Int(item, at)), ID: dynamox.Str(item, eventID),
 	}
 }
 

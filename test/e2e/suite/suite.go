@@ -95,6 +95,7 @@ func Run(t *testing.T, target Target) {
 		"MCPApprovals":              mcpApprovals,
 		"MCPTools":                  mcpTools,
 		"MCPMessages":               mcpMessages,
+		"Hooks":                     hooks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
