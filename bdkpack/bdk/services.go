@@ -19,6 +19,7 @@ var (
 // belongs to that of the caller.
 type Services struct {
 	KV        KV           // values that all sessions of the agent share
+	Files     Files        // files of the session and of the deployment, beside the workspace
 	Artifacts Artifacts    // what the session has made for people
 	Reminders Reminders    // of the session; nil for callers without one
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none

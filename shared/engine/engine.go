@@ -17,6 +17,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/filestore"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/reminder"
@@ -52,6 +53,7 @@ type Deps struct {
 
 	Artifacts  *artifact.Store  // what sessions have made; nil: none
 	Reminders  *reminder.Store  // what sessions are to be reminded of; nil: calls have none
+	Files      *filestore.Store // of sessions and of the deployment, beside workspaces; nil: calls have none
 	KV         *kv.Store        // keeps the values of tools; nil: calls have none
 	Workspaces *workspace.Store // the files of sessions; nil: calls have none
 	Blobs      *blob.Store      // has the files that clients gave; required with Workspaces

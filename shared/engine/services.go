@@ -7,6 +7,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/event"
 	"github.com/bdk-lambda/bdk/shared/session"
+	"github.com/bdk-lambda/bdk/shared/values"
 )
 
 // record appends to the log of a session.
@@ -19,8 +20,14 @@ func (e *Engine) services(s bdk.SessionInfo, log *slog.Logger, read func(context
 	if e.deps.Artifacts != nil {
 		services.Artifacts = &made{e, s, read, record}
 	}
+	if e.deps.Files != nil {
+		services.Files = e.deps.Files.Session(s.ID, s.DryRun)
+		if s.ID == "" {
+			services.Files = e.deps.Files.Deployment()
+		}
+	}
 	if e.deps.KV != nil {
-		services.KV = &values{e.deps.KV, "values/" + e.project.Slug + "/"}
+		services.KV = values.New(e.deps.KV, e.project.Slug)
 	}
 	return services
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/exec"
+	"github.com/bdk-lambda/bdk/shared/filestore"
 	"github.com/bdk-lambda/bdk/shared/harness"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/reminder"
@@ -59,7 +60,8 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	if err != nil {
 		return nil, err
 	}
-	files, err := workspaces(project, root, parts)
+	stored := filestore.New(parts.KV, parts.Blobs, parts.Clock, project.Slug)
+	files, err := workspaces(project, root, parts, stored.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
 		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{Agent: project.Slug, Clock: parts.Clock, Max: parts.MaxArtifacts, Log: parts.Log}),
 		Reminders: reminder.New(parts.KV, reminder.Options{Agent: project.Slug, Clock: parts.Clock, Alarm: parts.Alarm, Log: parts.Log}),
-		KV:        parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
+		Files:     stored, KV: parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 	})
 }
 
@@ -88,7 +90,7 @@ func subagentModels(ctx context.Context, project bdk.Project, root string, model
 }
 
 // workspaces returns the files of the agent's sessions.
-func workspaces(project bdk.Project, root string, parts Parts) (*workspace.Store, error) {
+func workspaces(project bdk.Project, root string, parts Parts, shown func(context.Context) (map[string][]byte, error)) (*workspace.Store, error) {
 	base, err := harness.Base(project, root)
 	if err != nil {
 		return nil, err
@@ -99,5 +101,5 @@ func workspaces(project bdk.Project, root string, parts Parts) (*workspace.Store
 			return nil, err
 		}
 	}
-	return workspace.New(parts.Blobs, workspace.Options{Base: base, Seed: seed, TempDir: parts.Temp, Log: parts.Log}), nil
+	return workspace.New(parts.Blobs, workspace.Options{Base: base, Shown: shown, Seed: seed, TempDir: parts.Temp, Log: parts.Log}), nil
 }

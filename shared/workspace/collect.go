@@ -116,7 +116,7 @@ func (w *Workspace) plan(l *look, next *tree, changed []string) error {
 		s := l.files[p]
 		var err error
 		if added(p) {
-			err = w.store.opts.Base.check(p)
+			err = w.below.check(p)
 		}
 		if err == nil {
 			err = next.put(p, file{size: s.size, exec: isExec(s.mode)})

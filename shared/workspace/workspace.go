@@ -52,11 +52,12 @@ type Store struct {
 
 // Options are what is optional about a Store.
 type Options struct {
-	Base    *Layer       // the agent's files, read-only in all workspaces; nil for none
-	Seed    *Layer       // the first files of each session; nil for none
-	TempDir string       // where directories are made, itself made if missing; "" for the system's. What a killed process leaves there is never used again, nor removed
-	Limits  Limits       // of the session's own files
-	Log     *slog.Logger // is told what was left out of a directory; nil for nowhere
+	Base    *Layer                                           // the agent's files, read-only in all workspaces; nil for none
+	Shown   func(context.Context) (map[string][]byte, error) // files, by path, that are in all workspaces too, as they are when one is first looked at; nil for none
+	Seed    *Layer                                           // the first files of each session; nil for none
+	TempDir string                                           // where directories are made, itself made if missing; "" for the system's. What a killed process leaves there is never used again, nor removed
+	Limits  Limits                                           // of the session's own files
+	Log     *slog.Logger                                     // is told what was left out of a directory; nil for nowhere
 }
 
 // New returns a store of workspaces whose files are in blobs.
@@ -88,13 +89,14 @@ func (s *Store) Open(_ context.Context, ref string, first map[string]string) (*W
 			return nil, bdkerr.New(bdkerr.InvalidRequest, "the path %q cannot be given: %s is the agent's own folder", p, AgentDir)
 		}
 	}
-	return &Workspace{store: s, ref: ref, first: first}, nil
+	return &Workspace{store: s, ref: ref, first: first, below: s.opts.Base}, nil
 }
 
 // Workspace is the files of a session, made by [Store.Open]. It implements [bdk.Workspace] and is safe for concurrent use.
 type Workspace struct {
 	store *Store
 	first map[string]string // of a new workspace
+	below *Layer            // the files that are not the session's own
 
 	mu        sync.Mutex
 	ref       string     // of committed
@@ -291,12 +293,40 @@ func (w *Workspace) load(ctx context.Context) error {
 	if w.committed != nil {
 		return nil
 	}
+	w.show(ctx)
 	t, err := w.loadTree(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the workspace: %w", err)
 	}
 	w.committed, w.own = t, t
 	return nil
+}
+
+// show adds the files that are shown beside the agent's. Without them there is work to do all the same.
+func (w *Workspace) show(ctx context.Context) {
+	if w.store.opts.Shown == nil {
+		return
+	}
+	files, err := w.store.opts.Shown(ctx)
+	if err != nil || len(files) == 0 {
+		w.cannotShow(ctx, err)
+		return
+	}
+	shown, err := NewLayer(files)
+	if err == nil {
+		shown, err = Merge(shown, w.store.opts.Base)
+	}
+	if err != nil {
+		w.cannotShow(ctx, err)
+		return
+	}
+	w.below = shown
+}
+
+func (w *Workspace) cannotShow(ctx context.Context, err error) {
+	if err != nil {
+		w.store.opts.Log.WarnContext(ctx, "files are not shown in a workspace", slog.Any("error", err))
+	}
 }
 
 func (w *Workspace) loadTree(ctx context.Context) (*tree, error) {
@@ -327,7 +357,7 @@ func (w *Workspace) begin() (*tree, error) {
 	for _, p := range slices.Sorted(maps.Keys(w.first)) {
 		data := []byte(w.first[p])
 		f := file{size: int64(len(data)), ref: blob.RefOf(data), data: data, pending: true}
-		if err := errors.Join(limits.checkSize(p, f.size), w.store.opts.Base.check(p), t.put(p, f)); err != nil {
+		if err := errors.Join(limits.checkSize(p, f.size), w.below.check(p), t.put(p, f)); err != nil {
 			return nil, err
 		}
 	}
@@ -370,7 +400,7 @@ func (w *Workspace) write(ctx context.Context, name string, data []byte, exec bo
 // visible returns all files: own, and those of the agent that are not hidden by them.
 func (w *Workspace) visible(own *tree) map[string]file {
 	all := maps.Clone(own.files)
-	if base := w.store.opts.Base; base != nil {
+	if base := w.below; base != nil {
 		for p, f := range base.files {
 			if !own.hides(p) {
 				all[p] = fileOf(f)
@@ -393,12 +423,12 @@ func (w *Workspace) find(name string) (file, bool) {
 
 // base returns a file of the agent.
 func (w *Workspace) base(name string) (file, bool) {
-	f, ok := w.store.opts.Base.file(name)
+	f, ok := w.below.file(name)
 	return fileOf(f), ok
 }
 
 func (w *Workspace) isBase(name string) bool {
-	_, ok := w.store.opts.Base.file(name)
+	_, ok := w.below.file(name)
 	return ok
 }
 
@@ -415,7 +445,7 @@ func (w *Workspace) checkBeside(ctx context.Context, name string) error {
 	if _, own := w.own.files[name]; own || err != nil {
 		return err
 	}
-	return w.store.opts.Base.check(name)
+	return w.below.check(name)
 }
 
 // refOf returns the reference of a file's content.

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{progress: stderr, figures: map[string]figure{}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&b.bdk, "bdk", "bin/bdk", "the command to measure")
-	flags.StringVar(&b.agent, "dir", "bdkpack/templates/pr-approver", "the agent to serve")
+	flags.StringVar(&b.agent, "dir", "test/agents/bench", "the agent to serve")
 	flags.BoolVar(&b.quick, "quick", false, "measure with smaller numbers")
 	only := flags.String("run", "", "measure only the groups that match a regular expression: start, turn, clients, long, parked, lambda")
 	asJSON := flags.Bool("json", false, "print the figures as JSON")

@@ -64,7 +64,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 				named("add", tools.Add), named("big", tools.Big), named("burst", tools.Burst), named("deaf", tools.Deaf), named("fail", tools.Fail),
 				named("hand_in", tools.HandIn), named("hasty", tools.Hasty), named("inspect", tools.Inspect), named("jot", tools.Jot), named("note", tools.Note), named("notes", tools.Notes),
 				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("remind", tools.Remind), named("shout", tools.Shout), named("slow", tools.Slow),
-				named("stamp", tools.Stamp), named("tally", tools.Tally), named("trail", tools.Trail),
+				named("stamp", tools.Stamp), named("stash", tools.Stash), named("tally", tools.Tally), named("trail", tools.Trail),
 			},
 			Skills: []bdk.NamedSkill{
 				{Name: "deploy", Source: "bot/skills/deploy/SKILL.md", Dir: "bot/skills/deploy", Skill: bdk.Skill{Description: "Use when something goes to production.", Markdown: "Read references/checklist.md first.\n"}},

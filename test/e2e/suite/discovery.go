@@ -25,7 +25,7 @@ func discovery(t *testing.T, target Target) {
 	for _, tool := range info.Tools {
 		tools = append(tools, tool.Name)
 	}
-	if diff := cmp.Diff([]string{"add", "big", "burst", "deaf", "fail", "hand_in", "hasty", "inspect", "jot", "note", "notes", "promote", "relay", "release", "remind", "shout", "slow", "stamp", "tally", "trail"}, tools); diff != "" || info.Slug != "workshop" || info.Name != "Workshop" {
+	if diff := cmp.Diff([]string{"add", "big", "burst", "deaf", "fail", "hand_in", "hasty", "inspect", "jot", "note", "notes", "promote", "relay", "release", "remind", "shout", "slow", "stamp", "stash", "tally", "trail"}, tools); diff != "" || info.Slug != "workshop" || info.Name != "Workshop" {
 		t.Errorf("%+v, want -, got +:\n%s", info, diff)
 	}
 	a = target.client(t, "").Do("GET", "/v1/health", "")

@@ -96,6 +96,7 @@ func Run(t *testing.T, target Target) {
 		"MCPTools":                  mcpTools,
 		"MCPMessages":               mcpMessages,
 		"Hooks":                     hooks,
+		"StoredFiles":               storedFiles,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

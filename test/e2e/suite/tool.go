@@ -350,3 +350,26 @@ func subagents(t *testing.T, target Target) {
 	}
 	s.Usable()
 }
+
+// storedFiles: files of the deployment are there for all sessions, and those in memory/ are shown to the model; files of a session are its own.
+func storedFiles(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	for range 2 {
+		if got := Results(ann.Start("stash it").Completed()); len(got) != 1 || string(got[0].Output) != `"a line to remember\n"` {
+			t.Fatalf("the files of a session: %+v", got)
+		}
+	}
+	s := ann.Start("recall it")
+	got := Results(s.Completed())
+	if len(got) != 2 {
+		t.Fatalf("recalled %+v", got)
+	}
+	for _, r := range got {
+		if r.ToolName == "read" && strings.Count(string(r.Output), "a line to remember") < 2 || r.IsError {
+			t.Errorf("%s: %s", r.ToolName, r.Output)
+		}
+	}
+	if dry := Results(ann.Start("stash it", object{"dryRun": true}).Completed()); len(dry) != 1 || !dry[0].Stubbed {
+		t.Errorf("in a dry run: %+v", dry)
+	}
+}

@@ -8,4 +8,5 @@ var Agent = bdk.Agent{
 	Name:        "PR approver",
 	Description: "Reviews pull requests and approves the ones that are ready.",
 	Model:       "scripted:demo.yaml",
+	Tools:       []string{bdk.ToolRead, bdk.ToolGrep}, // for the memory of earlier conversations
 }

@@ -1,4 +1,5 @@
-package engine
+// Package values keeps JSON values for the code of an agent, in entries of package kv.
+package values
 
 import (
 	"context"
@@ -20,6 +21,9 @@ type values struct {
 	store  *kv.Store
 	prefix string
 }
+
+// New returns the values of an agent.
+func New(store *kv.Store, agent string) bdk.KV { return &values{store, "values/" + agent + "/"} }
 
 var _ bdk.KV = (*values)(nil)
 
