@@ -38,14 +38,13 @@ const (
 	maxTries = 256
 )
 
-var seed = maphash.MakeSeed()
-
 // Store keeps the files of an agent. It is safe for concurrent use.
 type Store struct {
 	kv    *kv.Store
 	blobs *blob.Store
 	clock clock.Clock
 	agent string
+	seed  maphash.Seed
 	locks [64]sync.Mutex // of files, by a hash of their keys: changes of one process do not get in each other's way
 }
 
@@ -54,7 +53,7 @@ func New(entries *kv.Store, blobs *blob.Store, clk clock.Clock, agent string) *S
 	if clk == nil {
 		clk = clock.System{}
 	}
-	return &Store{kv: entries, blobs: blobs, clock: clk, agent: agent}
+	return &Store{kv: entries, blobs: blobs, clock: clk, agent: agent, seed: maphash.MakeSeed()}
 }
 
 // Session returns the files of a session. In a dry run nothing is changed.
@@ -194,7 +193,7 @@ func (f *scope) change(ctx context.Context, name string, next func(record) (reco
 	if f.dry {
 		return bdk.ErrDryRun
 	}
-	lock := &f.store.locks[maphash.String(seed, f.key(name))%uint64(len(f.store.locks))]
+	lock := &f.store.locks[maphash.String(f.store.seed, f.key(name))%uint64(len(f.store.locks))]
 	lock.Lock()
 	defer lock.Unlock()
 	for range maxTries {
