@@ -173,3 +173,41 @@ func ExampleDefineHook() {
 	fmt.Println(total, err)
 	// Output: 12 <nil>
 }
+
+// The file bot/mcp-connections/linear.go. The model is offered the tools linear__list_issues and so on.
+func ExampleConnection() {
+	linear := bdk.Connection{
+		Description:    "The issues of the team.",
+		URL:            "https://mcp.linear.example/mcp",
+		Headers:        map[string]string{"Authorization": "Bearer ${LINEAR_TOKEN}"},
+		AdvertiseTools: true,
+		Deny:           []string{"delete_*"},
+		Reads:          []string{"list_*", "get_*"},
+		NeedsApproval:  bdk.Always,
+	}
+	fmt.Println(linear.Err(), linear.Variables(), linear.Allows("delete_issue"))
+	// Output: <nil> [LINEAR_TOKEN] false
+}
+
+// stock stands for the connection inventory.
+type stock struct{ bdk.MCP }
+
+func (stock) Call(_ context.Context, connection, tool string, args any) (bdk.Output, error) {
+	return bdk.Output{Content: []bdk.Content{{Text: fmt.Sprint(connection, " ", tool, " ", args)}}}, nil
+}
+
+// An MCP calls tools of connections, and other agents, from code: from tools, hooks, schedules and channels.
+func ExampleMCP() {
+	type input struct {
+		Part string `json:"part"`
+	}
+	count := bdk.DefineTool(bdk.ToolSpec{Description: "Tell how many are in stock.", Effect: bdk.Read},
+		func(ctx context.Context, call *bdk.Call, in input) (bdk.Output, error) {
+			return call.MCP.Call(ctx, "inventory", "count", map[string]any{"part": in.Part})
+		})
+
+	call := &bdk.Call{Services: bdk.Services{MCP: stock{}}}
+	out, err := count.Run(context.Background(), call, json.RawMessage(`{"part":"bolt"}`))
+	fmt.Println(out.(bdk.Output).Content[0].Text, err)
+	// Output: inventory count map[part:bolt] <nil>
+}

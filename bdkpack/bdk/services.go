@@ -21,6 +21,7 @@ type Services struct {
 	KV        KV           // values that all sessions of the agent share
 	Files     Files        // files of the session and of the deployment, beside the workspace
 	Artifacts Artifacts    // what the session has made for people
+	MCP       MCP          // servers of tools and other agents that the agent is connected to
 	Reminders Reminders    // of the session; nil for callers without one
 	StateRoot string       // a directory that is shared by all sessions of the agent and survives restarts; "" where the host has none
 	Logger    *slog.Logger // set by the host; call Log

@@ -23,6 +23,7 @@ const (
 	codeOutside  = "BDK172" // a script that is not in the agent's folder
 	codeLongSlug = "BDK173" // a name too long for what is made on AWS
 	codeFiles    = "BDK174" // files of sessions that cannot be read
+	codeProgram  = "BDK206" // a connection that cannot be opened on AWS
 	codeTooLarge = "BDK175" // files that functions cannot have
 )
 
@@ -77,6 +78,12 @@ func (p *packer) plan(a project.Agent) (plan, diag.List) {
 	if len(a.Slug) > maxSlug {
 		diags = append(diags, mistake(codeLongSlug, diag.Pos{File: a.Dir}, "rename the folder",
 			"the agent's name has %d characters: on AWS it can have %d", len(a.Slug), maxSlug))
+	}
+	for _, name := range a.Programs {
+		diags = append(diags, diag.Diagnostic{
+			Code: codeProgram, Severity: diag.Warning, Pos: diag.Pos{File: a.Dir}, Help: "reach the server by a URL",
+			Message: fmt.Sprintf("the connection %s is a program to start: on AWS there are none, so its tools will be missing", name),
+		})
 	}
 	switch {
 	case p.script != "":

@@ -43,6 +43,7 @@ func (l *loader) define(f *folder, g graph, checked map[string]*packages.Package
 			sortNamed(*s.into(f.agent))
 		}
 	}
+	l.checkTwins(f)
 	l.sortSchedules(f)
 	l.sortSkills(f)
 	l.checkOwnNames(f)
@@ -282,6 +283,8 @@ func (v *view) checkValue(one variable, f *folder) {
 		v.checkSkill(one)
 	case "Hook":
 		v.checkHook(one)
+	case "Connection":
+		v.checkConnection(one, f)
 	case "Schedule":
 		v.cron = v.checkSchedule(one)
 	case "Instructions":

@@ -56,6 +56,13 @@ const (
 	codeCron           = "BDK190" // when a schedule is due, as it cannot be
 	codeScheduleFile   = "BDK191" // what is wrong with the Markdown of a schedule
 	codeScheduleSpec   = "BDK192" // what is wrong with the definition of a schedule
+	codeTransport      = "BDK200" // a connection that leads nowhere, or to two places
+	codeNotSet         = "BDK201" // a variable of a connection that is not set
+	codeTemplate       = "BDK202" // a text of a connection with a variable, or a URL, that is none
+	codeOtherTransport = "BDK203" // a field of a connection that has no effect
+	codePattern        = "BDK204" // a filter of a connection that is none
+	codeAdvertised     = "BDK205" // a connection whose tools the model does not have
+	codeTwin           = "BDK207" // two connections of one name
 	codeHarness        = "BDK162" // a tool of the harness that is not there, or has the name of one of the agent's
 	codeApproval       = "BDK163" // an approval that cannot be meant
 	codeTimeArg        = "BDK164" // a time argument that the input does not have

@@ -51,6 +51,7 @@ type Agent struct {
 	Schedules       []Schedule  `json:"schedules,omitempty"`       // in name order
 	Connections     []Named     `json:"connections,omitempty"`     // in name order
 	HostConnections []Named     `json:"hostConnections,omitempty"` // in name order
+	Programs        []string    `json:"programs,omitempty"`        // the connections that are programs to start
 	ArtifactKinds   *Definition `json:"artifactKinds,omitempty"`
 	Seed            string      `json:"seed,omitempty"` // the folder with the first files of sessions, relative to Dir; "" for none
 }

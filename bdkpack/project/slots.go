@@ -24,8 +24,8 @@ func slots() []slot {
 		{"hooks", "Hook", "hook", true, "bdk.DefineHook(…)", false, func(a *Agent) *[]Named { return &a.Hooks }},
 		{"channels", "Channel", "channel", false, "bdk.DefineChannel(…)", true, func(a *Agent) *[]Named { return &a.Channels }},
 		{"schedules", "Schedule", "schedule", false, "bdk.DefineSchedule(…)", false, nil},
-		{"mcp-connections", "Connection", "connection", false, "bdk.Connection{…}", true, func(a *Agent) *[]Named { return &a.Connections }},
-		{"host-connections", "Connection", "host connection", false, "bdk.Connection{…}", true, func(a *Agent) *[]Named { return &a.HostConnections }},
+		{"mcp-connections", "Connection", "connection", false, "bdk.Connection{…}", false, func(a *Agent) *[]Named { return &a.Connections }},
+		{"host-connections", "Connection", "host connection", false, "bdk.Connection{…}", false, func(a *Agent) *[]Named { return &a.HostConnections }},
 	}
 }
 

@@ -88,11 +88,10 @@ func (e *Engine) callBound(ctx context.Context, t bdk.NamedTool, c ToolCall) (To
 
 // checkCall returns the tool of a call, whose empty input it fills in.
 func (e *Engine) checkCall(c *ToolCall) (bdk.NamedTool, error) {
-	i := slices.IndexFunc(e.project.Tools, func(t bdk.NamedTool) bool { return t.Name == c.Name })
-	if i < 0 {
+	t, ok := e.find(c.Name)
+	if !ok {
 		return bdk.NamedTool{}, bdkerr.New(bdkerr.UnknownTool, "there is no tool %.80q", c.Name)
 	}
-	t := e.project.Tools[i]
 	if t.Tool.Script() != "" {
 		return t, bdkerr.New(bdkerr.NotCallable, "%s runs as a script beside the files of a session: only a model can call it", c.Name)
 	}

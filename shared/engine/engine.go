@@ -51,6 +51,8 @@ type Deps struct {
 	Subagents map[string][]NamedModel // the models of subagents that have their own, by name
 	Guide     string                  // what the agent and its subagents are told beside their instructions; "" for nothing
 
+	Connections Connections // servers of tools and other agents; nil: none
+
 	Artifacts  *artifact.Store  // what sessions have made; nil: none
 	Reminders  *reminder.Store  // what sessions are to be reminded of; nil: calls have none
 	Files      *filestore.Store // of sessions and of the deployment, beside workspaces; nil: calls have none

@@ -43,7 +43,7 @@ type lane struct {
 }
 
 func (r *run) lane(parent string, m mind, th *thread) *lane {
-	l := &lane{run: r, mind: m, parent: parent, th: th, inherited: make(map[string]bool)}
+	l := &lane{run: r, mind: m.with(r.connected), parent: parent, th: th, inherited: make(map[string]bool)}
 	for _, c := range th.open() {
 		l.inherited[c.CallID] = true
 	}

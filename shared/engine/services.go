@@ -17,6 +17,9 @@ type record func(context.Context, ...event.Data) error
 // for people is told with record.
 func (e *Engine) services(s bdk.SessionInfo, log *slog.Logger, read func(context.Context, string) ([]byte, error), record record) bdk.Services {
 	services := bdk.Services{StateRoot: e.deps.StateRoot, Logger: log}
+	if e.deps.Connections != nil {
+		services.MCP = e.deps.Connections.For(s)
+	}
 	if e.deps.Artifacts != nil {
 		services.Artifacts = &made{e, s, read, record}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/event"
+	"github.com/bdk-lambda/bdk/shared/model"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/turn"
 )
@@ -22,6 +23,8 @@ type run struct {
 	w     *session.Writer
 	log   *slog.Logger
 	files *files
+
+	connected []model.Tool // what the model is offered of connections, beside the agent's own tools
 
 	mu     sync.Mutex // guards t: calls and delegations record what they do while others run
 	t      *transcript
@@ -67,6 +70,7 @@ func (e *Engine) step(ctx context.Context, ref turn.Ref) (turn.Outcome, error) {
 		return "", err
 	}
 	defer r.files.close(ctx, r.log)
+	r.connect(ctx)
 	out, err := r.loop(ctx)
 	if err != nil {
 		return "", err

@@ -37,6 +37,8 @@ type Parts struct {
 	Temp      string // where directories with the files of sessions are made; "" for the system's
 	StateRoot string // passed to tools; "" where the host has none
 
+	Connections engine.Connections // nil: none
+
 	Alarm        wake.Alarm // rings for reminders; nil: somebody runs their loop
 	MaxArtifacts int        // as of artifact.Options
 }
@@ -56,7 +58,9 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	if err != nil {
 		return nil, err
 	}
-	tools, err := tool.NewSet(slices.Concat(project.Tools, more), tool.Options{Claims: parts.KV, Clock: parts.Clock, Scripts: parts.Scripts})
+	tools, err := tool.NewSet(slices.Concat(project.Tools, more), tool.Options{
+		Claims: parts.KV, Clock: parts.Clock, Scripts: parts.Scripts, More: moreTools(parts.Connections),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +74,16 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{Agent: project.Slug, Clock: parts.Clock, Max: parts.MaxArtifacts, Log: parts.Log}),
 		Reminders: reminder.New(parts.KV, reminder.Options{Agent: project.Slug, Clock: parts.Clock, Alarm: parts.Alarm, Log: parts.Log}),
 		Files:     stored, KV: parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
+		Connections: parts.Connections,
 	})
+}
+
+// moreTools returns what finds the tools of connections.
+func moreTools(c engine.Connections) func(string) (bdk.NamedTool, bool) {
+	if c == nil {
+		return nil
+	}
+	return c.Find
 }
 
 // subagentModels opens the models of the subagents that have their own.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bdk-lambda/bdk/shared/auth"
+	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/telemetry"
 )
 
@@ -86,7 +87,8 @@ func (x *exchange) info() error {
 	x.json(http.StatusOK, struct {
 		OK bool `json:"ok"`
 		Info
-	}{true, Describe(p, x.agent.Models(), x.opts.Diagnostics[p.Slug], x.opts.Clock.Now())})
+		ConnectionErrors []engine.ConnectionFault `json:"connectionErrors"` // as far as it is known; GET /v1/tools finds out
+	}{true, Describe(p, x.agent.Models(), x.opts.Diagnostics[p.Slug], x.opts.Clock.Now()), append([]engine.ConnectionFault{}, x.agent.ConnectionFaults()...)})
 	return nil
 }
 

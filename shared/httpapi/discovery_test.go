@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
 	"github.com/bdk-lambda/bdk/shared/telemetry"
 )
@@ -83,12 +84,12 @@ func TestInfo(t *testing.T) {
 		t.Fatalf("got %d %s", a.status, a.raw)
 	}
 	want := []string{
-		"channels", "connections", "description", "diagnostics", "fallbacks", "harness", "hooks", "instructions", "model", "name", "ok", "schedules", "seed", "skills", "slug", "subagents", "tools",
+		"channels", "connectionErrors", "connections", "description", "diagnostics", "fallbacks", "harness", "hooks", "instructions", "model", "name", "ok", "schedules", "seed", "skills", "slug", "subagents", "tools",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(a.body))); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	for _, list := range []string{"channels", "connections", "hooks", "schedules"} {
+	for _, list := range []string{"channels", "connectionErrors", "connections", "hooks", "schedules"} {
 		if l, ok := a.body[list].([]any); !ok || len(l) != 0 {
 			t.Errorf("%s is %v; want an empty list", list, a.body[list])
 		}
@@ -191,5 +192,37 @@ func TestDescribeToolThatIsWrong(t *testing.T) {
 	}
 	if !strings.Contains(string(text), `"error":"`) || strings.Contains(string(text), "inputSchema") {
 		t.Errorf("info = %s", text)
+	}
+}
+
+// TestInfoOfConnections: what is secret in them is not shown, nor those that are for code only.
+func TestInfoOfConnections(t *testing.T) {
+	t.Parallel()
+	agent := newAgent("demo")
+	agent.faults = []engine.ConnectionFault{{Name: "far", Message: "it is down"}}
+	agent.project = bdk.Project{
+		Slug: "demo",
+		Connections: []bdk.NamedConnection{
+			{Name: "far", Source: "bot/mcp-connections/far.go", Connection: bdk.Connection{
+				URL: "https://example.com/hidden", Headers: map[string]string{"X-Key": "hidden", "Y": "${TOKEN}"}, AdvertiseTools: true, NeedsApproval: bdk.Always,
+			}},
+			{Name: "near", Connection: bdk.Connection{Command: "hidden", Env: map[string]string{"A": "hidden"}}},
+			{Name: "other", Connection: bdk.Connection{Agent: "second"}},
+			{Name: "wrong", Connection: bdk.Connection{}},
+		},
+		HostConnections: []bdk.NamedConnection{{Name: "hidden", Connection: bdk.Connection{URL: "https://hidden"}}},
+	}
+	a := newClient(t, httpapi.Options{}, agent).do("GET", "/demo/v1/info", "")
+	for _, want := range []string{
+		`{"name":"far","transport":"http","advertised":true,"approval":"always","variables":["TOKEN"],"source":"bot/mcp-connections/far.go"}`,
+		`{"name":"near","transport":"stdio","advertised":false,`, `{"name":"other","transport":"agent","agent":"second","advertised":true,`,
+		`"error":"the connection leads nowhere: set URL, Command or Agent"`, `"connectionErrors":[{"name":"far","message":"it is down"}]`,
+	} {
+		if !strings.Contains(a.raw, want) {
+			t.Errorf("%s is missing in\n%s", want, a.raw)
+		}
+	}
+	if strings.Contains(a.raw, "hidden") {
+		t.Errorf("a secret, or what is for code only, is shown: %s", a.raw)
 	}
 }

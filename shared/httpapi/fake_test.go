@@ -25,6 +25,9 @@ import (
 
 // fakeAgent accepts messages and leaves their turns to the test.
 type fakeAgent struct {
+	connected []bdk.NamedTool
+	faults    []engine.ConnectionFault
+
 	reminders   []bdk.ReminderRecord
 	remindFault error
 	onDispatch  func(engine.Tick) (engine.Dispatched, error)
@@ -148,6 +151,12 @@ func (a *fakeAgent) Decide(ctx context.Context, d engine.Decision) (engine.Decid
 func (a *fakeAgent) CallableTools() []bdk.NamedTool {
 	return slices.DeleteFunc(slices.Clone(a.project.Tools), func(n bdk.NamedTool) bool { return n.Tool.Script() != "" })
 }
+
+func (a *fakeAgent) ConnectedTools(context.Context, bdk.SessionInfo) ([]bdk.NamedTool, []engine.ConnectionFault) {
+	return a.connected, a.faults
+}
+
+func (a *fakeAgent) ConnectionFaults() []engine.ConnectionFault { return a.faults }
 
 // CallTool keeps what [engine.Engine.CallTool] promises: the rules of binding, over the sessions of the store.
 func (a *fakeAgent) CallTool(ctx context.Context, c engine.ToolCall) (out engine.ToolOutcome, err error) {

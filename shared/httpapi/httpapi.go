@@ -74,6 +74,10 @@ type Calls interface {
 	Decide(ctx context.Context, d engine.Decision) (engine.Decided, error)
 	// CallableTools returns the server tools, in name order.
 	CallableTools() []bdk.NamedTool
+	// ConnectedTools returns the tools of connections that are offered in a session, in name order, and what is wrong with connections.
+	ConnectedTools(ctx context.Context, s bdk.SessionInfo) ([]bdk.NamedTool, []engine.ConnectionFault)
+	// ConnectionFaults returns what is wrong with connections, as far as it is known.
+	ConnectionFaults() []engine.ConnectionFault
 	// CallTool runs a server tool without a model, see [engine.Engine.CallTool].
 	CallTool(ctx context.Context, c engine.ToolCall) (engine.ToolOutcome, error)
 }

@@ -22,9 +22,9 @@ type Info struct {
 	Harness      []string         `json:"harness"`          // the tools of the harness that the model is offered, in name order
 	Result       json.RawMessage  `json:"result,omitempty"` // the schema of the last text of a turn; absent if it may be any
 	Skills       []skillInfo      `json:"skills"`           // in name order
-	Connections  []struct{}       `json:"connections"`
-	Subagents    []subagentInfo   `json:"subagents"`      // in name order
-	Seed         string           `json:"seed,omitempty"` // the folder with the first files of each session; absent if there is none
+	Connections  []connectionInfo `json:"connections"`      // in name order; those for code only are not shown
+	Subagents    []subagentInfo   `json:"subagents"`        // in name order
+	Seed         string           `json:"seed,omitempty"`   // the folder with the first files of each session; absent if there is none
 	Channels     []struct{}       `json:"channels"`
 	Schedules    []scheduleInfo   `json:"schedules"`   // in name order
 	Hooks        []hookInfo       `json:"hooks"`       // in name order
@@ -36,7 +36,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage, now t
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
-		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: []struct{}{}, Channels: []struct{}{}, Schedules: schedules(p.Schedules, now), Hooks: hooks(p.Hooks),
+		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: connections(p.Connections), Channels: []struct{}{}, Schedules: schedules(p.Schedules, now), Hooks: hooks(p.Hooks),
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -188,6 +188,48 @@ func schedules(named []bdk.NamedSchedule, now time.Time) []scheduleInfo {
 		}
 		for at := n.Schedule.Next(now); !at.IsZero() && len(info.Next) < shown; at = n.Schedule.Next(at) {
 			info.Next = append(info.Next, at)
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// connectionInfo is a connection as Info shows it.
+type connectionInfo struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Transport   string   `json:"transport"`       // http, stdio, or agent: another agent
+	Agent       string   `json:"agent,omitempty"` // the slug of the other agent
+	Advertised  bool     `json:"advertised"`      // the model is offered its tools
+	Approval    string   `json:"approval"`        // of calls that may change something: never, always, or conditional
+	Variables   []string `json:"variables"`       // the names that stand in its definition
+	Source      string   `json:"source"`
+	Error       string   `json:"error,omitempty"` // what is wrong with the definition: the agent cannot start
+}
+
+func connections(named []bdk.NamedConnection) []connectionInfo {
+	infos := make([]connectionInfo, 0, len(named))
+	for _, n := range named {
+		c := n.Connection.WithDefaults()
+		info := connectionInfo{
+			Name: n.Name, Description: c.Description, Transport: "http", Agent: c.Agent, Advertised: c.AdvertiseTools, Approval: "never",
+			Variables: append([]string{}, c.Variables()...), Source: n.Source,
+		}
+		switch {
+		case c.Command != "":
+			info.Transport = "stdio"
+		case c.Agent != "":
+			info.Transport = "agent"
+		}
+		switch c.NeedsApproval.(type) {
+		case nil:
+		case bdk.ApprovalKind:
+			info.Approval = "always"
+		default:
+			info.Approval = conditional
+		}
+		if err := n.Connection.Err(); err != nil {
+			info.Error = err.Error()
 		}
 		infos = append(infos, info)
 	}

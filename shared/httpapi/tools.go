@@ -10,6 +10,7 @@ import (
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
 	"github.com/bdk-lambda/bdk/shared/bdkerr"
 	"github.com/bdk-lambda/bdk/shared/engine"
+	"github.com/bdk-lambda/bdk/shared/session"
 )
 
 // listTools shows the server tools.
@@ -18,7 +19,8 @@ func (x *exchange) listTools() error {
 	if err != nil {
 		return err
 	}
-	if err := x.bound(q); err != nil {
+	of, err := x.bound(q)
+	if err != nil {
 		return err
 	}
 	type card struct {
@@ -26,41 +28,46 @@ func (x *exchange) listTools() error {
 		Title  string `json:"title,omitempty"`
 		Source string `json:"source,omitempty"`
 	}
+	connected, faults := x.agent.ConnectedTools(x.r.Context(), of)
 	answer := struct {
-		OK               bool       `json:"ok"`
-		Tools            []card     `json:"tools"`            // in name order
-		ConnectionErrors []struct{} `json:"connectionErrors"` // connections that cannot tell their tools
-	}{OK: true, Tools: []card{}, ConnectionErrors: []struct{}{}}
-	for _, n := range x.agent.CallableTools() {
+		OK               bool                     `json:"ok"`
+		Tools            []card                   `json:"tools"`            // in name order
+		ConnectionErrors []engine.ConnectionFault `json:"connectionErrors"` // connections that cannot tell their tools, or not all
+	}{OK: true, Tools: []card{}, ConnectionErrors: append([]engine.ConnectionFault{}, faults...)}
+	all := append(slices.Clip(x.agent.CallableTools()), connected...)
+	slices.SortFunc(all, func(a, b bdk.NamedTool) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range all {
 		answer.Tools = append(answer.Tools, card{n.Name, n.Tool.Spec().Title, n.Source})
 	}
 	x.json(http.StatusOK, answer)
 	return nil
 }
 
-// bound checks what a listing is bound to, as a call of a tool is bound.
-func (x *exchange) bound(q params) error {
+// bound checks what a listing is bound to, as a call of a tool is bound, and returns whose tools are listed.
+func (x *exchange) bound(q params) (bdk.SessionInfo, error) {
+	of := bdk.SessionInfo{Agent: x.slug, Channel: "http", Mode: string(session.Chat), Purpose: "chat", Owner: string(x.caller)}
 	id, byID := q["session"]
 	token, byToken := q["continuationToken"]
 	channel, key, ok := strings.Cut(token, ":")
 	switch {
 	case byID && byToken:
-		return bdkerr.New(bdkerr.BadToken, "give session or continuationToken, not both")
+		return of, bdkerr.New(bdkerr.BadToken, "give session or continuationToken, not both")
 	case byToken && (!ok || channel == "" || key == ""):
-		return bdkerr.New(bdkerr.BadToken, "query parameter \"continuationToken\" is %.80q: it must be <channelId>:<key>", token)
+		return of, bdkerr.New(bdkerr.BadToken, "query parameter \"continuationToken\" is %.80q: it must be <channelId>:<key>", token)
 	case !byID:
-		return nil
+		return of, nil
 	}
 	row, ok, err := x.session(id)
 	switch {
 	case err != nil:
-		return err
+		return of, err
 	case !ok:
-		return bdkerr.New(bdkerr.NoSession, "no session %.80q", id)
+		return of, bdkerr.New(bdkerr.NoSession, "no session %.80q", id)
 	case row.Owner != string(x.caller):
-		return notYours()
+		return of, notYours()
 	}
-	return nil
+	of.ID, of.Title, of.Channel, of.Mode, of.Purpose, of.DryRun, of.AsOf = row.ID, row.Title, row.Channel, string(row.Mode), row.Purpose, row.DryRun, row.AsOf
+	return of, nil
 }
 
 // showTool describes one tool: a server tool, or one that runs as a script beside the session's files.
@@ -75,6 +82,10 @@ func (x *exchange) showTool() error {
 		}
 	}
 	name := x.r.PathValue("name")
+	if strings.Contains(name, "__") { // of a connection
+		connected, _ := x.agent.ConnectedTools(x.r.Context(), bdk.SessionInfo{Agent: x.slug, Channel: "http", Owner: string(x.caller)})
+		all = append(slices.Clip(all), connected...)
+	}
 	i := slices.IndexFunc(all, func(n bdk.NamedTool) bool { return n.Name == name })
 	if i < 0 {
 		return &unknownToolError{bdkerr.New(bdkerr.UnknownTool, "there is no tool %.80q", name), names(all)}

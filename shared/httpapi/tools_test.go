@@ -282,3 +282,19 @@ func TestACallOutlivesItsClient(t *testing.T) {
 		})
 	}
 }
+
+func TestListToolsOfConnections(t *testing.T) {
+	t.Parallel()
+	agent := newAgent("demo")
+	agent.faults = []engine.ConnectionFault{{Name: "near", Message: "it is down"}}
+	agent.connected = []bdk.NamedTool{{Name: "far__paint", Source: "bot/mcp-connections/far.go", Tool: bdk.DefineTool(bdk.ToolSpec{Description: "Paints."},
+		func(context.Context, *bdk.Call, struct{}) (string, error) { return "", nil })}}
+	c := newClient(t, httpapi.Options{}, agent)
+	want := `{"ok":true,"tools":[{"name":"far__paint","source":"bot/mcp-connections/far.go"}],"connectionErrors":[{"name":"near","message":"it is down"}]}` + "\n"
+	if a := c.do("GET", "/demo/v1/tools", ""); a.raw != want {
+		t.Errorf("got  %swant %s", a.raw, want)
+	}
+	if a := c.do("GET", "/demo/v1/tools/far__paint", ""); a.status != 200 || a.body["description"] != "Paints." {
+		t.Errorf("shown: %d %s", a.status, a.raw)
+	}
+}

@@ -25,7 +25,7 @@ func (s *Set) settled(call *bdk.Call, name string, args json.RawMessage) (bdk.To
 		out := Failed(fmt.Errorf(format, args...))
 		return bdk.Tool{}, &out
 	}
-	named, ok := s.tools[name]
+	named, ok := s.Find(name)
 	switch {
 	case !ok && len(s.tools) == 0:
 		return refuse("there is no tool %q: this agent has no tools", name)

@@ -32,6 +32,9 @@ type Options struct {
 	Claims  *kv.Store   // remembers the writes that were begun; required
 	Clock   clock.Clock // default: the system clock
 	Scripts exec.Runner // runs agent tools; nil: they answer that this host runs no scripts
+
+	// More returns tools that are not known beforehand, by name. They are not offered by [Set.Offer]. nil: there are none.
+	More func(name string) (bdk.NamedTool, bool)
 }
 
 // NewSet returns the set of the given tools. It fails with the mistakes of all definitions.
@@ -65,12 +68,15 @@ func NewSet(tools []bdk.NamedTool, opts Options) (*Set, error) {
 // Find returns the tool with the given name.
 func (s *Set) Find(name string) (bdk.NamedTool, bool) {
 	t, ok := s.tools[name]
+	if !ok && s.opts.More != nil {
+		return s.opts.More(name)
+	}
 	return t, ok
 }
 
 // Timeout returns how long a call of the tool with the given name may take, 0 if there is none.
 func (s *Set) Timeout(name string) time.Duration {
-	if t, ok := s.tools[name]; ok {
+	if t, ok := s.Find(name); ok {
 		return t.Tool.Spec().Timeout
 	}
 	return 0
@@ -78,7 +84,7 @@ func (s *Set) Timeout(name string) time.Duration {
 
 // Approvers returns who may decide about calls of the tool with the given name, nil if there is none. Do not change the slice.
 func (s *Set) Approvers(name string) []string {
-	if t, ok := s.tools[name]; ok {
+	if t, ok := s.Find(name); ok {
 		return t.Tool.Spec().Approvers
 	}
 	return nil
@@ -86,7 +92,7 @@ func (s *Set) Approvers(name string) []string {
 
 // ApprovalTimeout returns how long a call of the tool with the given name waits for a decision, 0 if there is none.
 func (s *Set) ApprovalTimeout(name string) time.Duration {
-	if t, ok := s.tools[name]; ok {
+	if t, ok := s.Find(name); ok {
 		return t.Tool.Spec().ApprovalTimeout
 	}
 	return 0

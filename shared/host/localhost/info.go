@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
@@ -47,6 +48,11 @@ func (p *Program) mistakes() error {
 		for _, s := range project.Schedules {
 			if err := s.Schedule.Err(); err != nil {
 				errs = append(errs, fmt.Errorf("agent %s, schedule %s (%s): %w", project.Slug, s.Name, s.Source, err))
+			}
+		}
+		for _, c := range slices.Concat(project.Connections, project.HostConnections) {
+			if err := c.Connection.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("agent %s, connection %s (%s): %w", project.Slug, c.Name, c.Source, err))
 			}
 		}
 	}

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/bdk-lambda/bdk/bdkpack/bdk"
+	"github.com/bdk-lambda/bdk/shared/auth"
 	"github.com/bdk-lambda/bdk/shared/blob"
 	"github.com/bdk-lambda/bdk/shared/blob/fileblob"
 	"github.com/bdk-lambda/bdk/shared/clock"
+	"github.com/bdk-lambda/bdk/shared/connection"
 	"github.com/bdk-lambda/bdk/shared/engine"
 	"github.com/bdk-lambda/bdk/shared/exec/localexec"
 	"github.com/bdk-lambda/bdk/shared/hook"
@@ -22,6 +25,7 @@ import (
 	"github.com/bdk-lambda/bdk/shared/internal/sqlitex"
 	"github.com/bdk-lambda/bdk/shared/kv"
 	"github.com/bdk-lambda/bdk/shared/kv/sqlitekv"
+	"github.com/bdk-lambda/bdk/shared/mcphost"
 	"github.com/bdk-lambda/bdk/shared/session"
 	"github.com/bdk-lambda/bdk/shared/session/sqlitesession"
 	"github.com/bdk-lambda/bdk/shared/telemetry"
@@ -63,6 +67,9 @@ type agent struct {
 	*engine.Engine
 	runner *localturn.Runner
 	told   *hook.Dispatcher
+
+	connections *connection.Set
+	chat        *mcphost.Endpoint // for other agents of this process
 }
 
 // open opens the state root, with a directory for each purpose in it, and sets up the agents. Their turns run from serve on.
@@ -133,15 +140,36 @@ func (s *state) agent(ctx context.Context, project bdk.Project, root string) (*a
 		Sessions: sessions, Agent: project.Slug, Log: log, Limit: project.Agent.WithDefaults().Limits.RunningTurns,
 		Holder: s.holders.self, Lease: lease, Alive: s.holders.alive,
 	})
+	connections, err := s.connect(project, root, log)
+	if err != nil {
+		return nil, err
+	}
 	e, err := host.NewEngine(ctx, project, root, host.Parts{
-		Sessions: sessions, KV: s.kv, Blobs: s.blobs, Runner: runner, Scripts: localexec.New(localexec.Options{Temp: s.temp}),
+		Connections: connections,
+		Sessions:    sessions, KV: s.kv, Blobs: s.blobs, Runner: runner, Scripts: localexec.New(localexec.Options{Temp: s.temp}),
 		Models: s.models, Clock: s.clock, Log: log, Temp: s.temp, StateRoot: dir,
 	})
 	if err != nil {
 		return nil, err
 	}
 	told.Subscribe(e.Subscribers()...)
-	return &agent{Engine: e, runner: runner, told: told}, nil
+	return &agent{Engine: e, runner: runner, told: told, connections: connections, chat: mcphost.New(e, mcphost.Options{Log: log})}, nil
+}
+
+// connect returns the connections of an agent. Other agents of this process are reached without a socket.
+func (s *state) connect(project bdk.Project, root string, log *slog.Logger) (*connection.Set, error) {
+	return connection.New(project, connection.Options{
+		Dir: root, Clock: s.clock, Log: log,
+		Lookup: func(_ context.Context, name string) (string, error) { return s.models.Getenv(name), nil },
+		Peer: func(slug, owner string) http.RoundTripper {
+			for _, a := range s.agents {
+				if a.Project().Slug == slug {
+					return a.chat.As(auth.Principal(owner))
+				}
+			}
+			return nil
+		},
+	})
 }
 
 // serve begins to run turns, also those that a process before this one left.
@@ -225,6 +253,9 @@ func (s *state) close() error {
 
 func (s *state) release() error {
 	var errs []error
+	for _, a := range s.agents {
+		a.connections.Close()
+	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
