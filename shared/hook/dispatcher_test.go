@@ -153,6 +153,49 @@ func TestSlowSubscribersHoldTheirSession(t *testing.T) {
 	})
 }
 
+// Fifty events a second in twenty sessions, and a subscriber that takes two seconds for each: the other one is told each at once.
+func TestASlowSubscriberLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, rate, seconds = 20, 50, 10
+		var mu sync.Mutex
+		var slowest time.Duration
+		told := 0
+		b := newBed(t, nil,
+			hook.Subscriber{Name: "slow", Wants: all, Handle: func(ctx context.Context, _ event.Event) error {
+				select {
+				case <-time.After(2 * time.Second):
+				case <-ctx.Done():
+				}
+				return nil
+			}},
+			hook.Subscriber{Name: "quick", Wants: all, Handle: func(_ context.Context, e event.Event) error {
+				mu.Lock()
+				defer mu.Unlock()
+				slowest = max(slowest, time.Since(e.At))
+				told++
+				return nil
+			}},
+		)
+		var ids []string
+		for range sessions {
+			ids = append(ids, b.start(t).SessionID)
+		}
+		for i := range rate * seconds {
+			if _, err := b.sessions.Record(t.Context(), ids[i%sessions], "x", 0, event.SkillLoaded{Name: "s"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second / rate)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		b.Close(ctx)
+		if want := 2*sessions + rate*seconds; told != want || slowest >= time.Second {
+			t.Errorf("told %d of %d, the slowest after %s", told, want, slowest)
+		}
+	})
+}
+
 // An error or a panic ends nothing: the next event follows.
 func TestFaultsAreSkipped(t *testing.T) {
 	t.Parallel()
