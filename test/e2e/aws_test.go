@@ -72,7 +72,9 @@ func deployWorkshop(t *testing.T) deployed {
 		"agent": "test/agents/workshop", "arch": runtime.GOARCH, "env": "NOTES_DIR=" + notes, "execRuntime": "provided",
 	})
 	stack.ShowLogs(t, stack.Outputs[deploy.OutputLogs])
-	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{"bearer:ann": "a-secret", "bearer:bob": "b-secret"})
+	stack.Put(t, stack.Outputs[deploy.OutputSecret], map[string]string{
+		"bearer:ann": "a-secret", "bearer:bob": "b-secret", "FAR_MCP": suite.Far(t), "FAR_KEY": suite.FarKey,
+	})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	return deployed{
 		Target: tokens(suite.Target{URL: stack.URL, HTTP: client, Texts: true, LateLogs: true, Expiry: swept}),

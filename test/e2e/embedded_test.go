@@ -17,6 +17,7 @@ import (
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/hooks"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/hooks/audit"
+	connections "github.com/bdk-lambda/bdk/test/agents/workshop/bot/mcp-connections"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/schedules"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/subagents/researcher"
 	"github.com/bdk-lambda/bdk/test/agents/workshop/bot/tools"
@@ -37,7 +38,7 @@ func TestInProcess(t *testing.T) {
 // TestShipped runs the suite against what users run.
 func TestShipped(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--dir", workshop, "--state-root", t.TempDir(), "--bearer-token", "ann:a-secret", "--bearer-token", "bob:b-secret")
+	s := serveWith(t, []string{"FAR_MCP=" + suite.Far(t), "FAR_KEY=" + suite.FarKey}, "--dir", workshop, "--state-root", t.TempDir(), "--bearer-token", "ann:a-secret", "--bearer-token", "bob:b-secret")
 	suite.Run(t, tokens(s.target("workshop")))
 }
 
@@ -56,6 +57,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 	named := func(name string, tool bdk.Tool) bdk.NamedTool {
 		return bdk.NamedTool{Name: name, Source: "bot/tools/" + name + ".go", Tool: tool}
 	}
+	env := map[string]string{"BDK_MODEL": "scripted:" + script, "FAR_MCP": suite.Far(t), "FAR_KEY": suite.FarKey}
 	out, line := io.Pipe()
 	program := localhost.Program{
 		Projects: []bdk.Project{{
@@ -66,6 +68,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 				named("promote", tools.Promote), named("relay", tools.Relay), named("release", tools.Release), named("remind", tools.Remind), named("shout", tools.Shout), named("slow", tools.Slow),
 				named("stamp", tools.Stamp), named("stash", tools.Stash), named("tally", tools.Tally), named("trail", tools.Trail),
 			},
+			Connections: []bdk.NamedConnection{{Name: "far", Source: "bot/mcp-connections/far.go", Connection: connections.Far}},
 			Skills: []bdk.NamedSkill{
 				{Name: "deploy", Source: "bot/skills/deploy/SKILL.md", Dir: "bot/skills/deploy", Skill: bdk.Skill{Description: "Use when something goes to production.", Markdown: "Read references/checklist.md first.\n"}},
 				{Name: "triage", Source: "bot/skills/triage.md", Skill: bdk.Skill{Description: "Use when a report has to be sorted.", Markdown: "Look for the first line that is wrong. Name it.\n"}},
@@ -81,7 +84,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 			Seed: "bot/sandbox/workspace",
 		}},
 		Config: config, Stdout: line, Stderr: io.Discard,
-		Getenv: func(name string) string { return map[string]string{"BDK_MODEL": "scripted:" + script}[name] },
+		Getenv: func(name string) string { return env[name] },
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

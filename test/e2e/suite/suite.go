@@ -91,6 +91,7 @@ func Run(t *testing.T, target Target) {
 		"Schedules":                 schedules,
 		"DevRoutes":                 devRoutes,
 		"Reminders":                 reminders,
+		"Connections":               connections,
 		"MCPChat":                   mcpChat,
 		"MCPApprovals":              mcpApprovals,
 		"MCPTools":                  mcpTools,
