@@ -34,8 +34,8 @@ type Agent struct {
 	Instructions Instructions
 
 	// Tools are those of the harness that the model is offered beside the agent's own: [ToolRead], [ToolWrite], [ToolEdit],
-	// [ToolList], [ToolGlob], [ToolGrep] and [ToolShell]. [ToolSkill] is offered where there are skills and [ToolTask] where
-	// there are subagents, unless Tools is not nil and does not name them. Default: none of the others.
+	// [ToolList], [ToolGlob], [ToolGrep] and [ToolShell]. [ToolSkill] is offered where there are skills, [ToolTask] where
+	// there are subagents and [ToolTagArtifact] where [ArtifactKinds] say so, unless Tools is not nil and does not name them. Default: none of the others.
 	Tools []string
 
 	// Result is what the last text of a turn must be, see [ResultOf]. Default: any text.
@@ -79,11 +79,13 @@ const (
 	ToolShell = "shell" // runs commands beside the files, see the README for what contains them
 	ToolTask  = "task"  // delegates to a subagent
 	ToolSkill = "skill" // loads a skill
+
+	ToolTagArtifact = "tag_artifact" // records an artifact
 )
 
 // HarnessTools returns the names of all tools of the harness.
 func HarnessTools() []string {
-	return []string{ToolRead, ToolWrite, ToolEdit, ToolList, ToolGlob, ToolGrep, ToolShell, ToolTask, ToolSkill}
+	return []string{ToolRead, ToolWrite, ToolEdit, ToolList, ToolGlob, ToolGrep, ToolShell, ToolTask, ToolSkill, ToolTagArtifact}
 }
 
 // ResultSchema says what the last text of a turn must be: JSON that matches a schema. The model is told the schema. A text that

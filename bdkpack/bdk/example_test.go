@@ -211,3 +211,16 @@ func ExampleMCP() {
 	fmt.Println(out.(bdk.Output).Content[0].Text, err)
 	// Output: inventory count map[part:bolt] <nil>
 }
+
+// The kinds of artifacts that an agent makes, in bot/artifacts.go.
+func ExampleArtifactKinds() {
+	type report struct {
+		Week int `json:"week"`
+	}
+	artifacts := bdk.ArtifactKinds{
+		Kinds: map[string]bdk.ArtifactKind{"report": {Description: "What happened in a week.", Data: bdk.ResultOf[report]()}},
+		Tool:  true,
+	}
+	fmt.Println(artifacts.Err(), artifacts.Kinds["report"].Data.Check(`{"week":49}`))
+	// Output: <nil> <nil>
+}

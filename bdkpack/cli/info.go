@@ -87,6 +87,7 @@ type description struct {
 		Skills      []partDescription     `json:"skills"`
 		Subagents   []partDescription     `json:"subagents"`
 		Hooks       []hookDescription     `json:"hooks"`
+		Kinds       []partDescription     `json:"artifactKinds"`
 		Schedules   []scheduleDescription `json:"schedules"`
 		Diagnostics diag.List             `json:"diagnostics"`
 	} `json:"agents"`
@@ -195,6 +196,9 @@ func (d description) text(program *maingen.Program) string {
 		for _, s := range a.Schedules {
 			row("schedule", strings.TrimPrefix(dueLine(s.Name, s.Cron, s.Next), "schedule ")+"  "+s.Source)
 			row("  error", strings.ReplaceAll(s.Error, "\n", "\n"+strings.Repeat(" ", 16)))
+		}
+		for _, k := range a.Kinds {
+			row("artifacts", k.String())
 		}
 		row("first files", a.Seed)
 		if len(a.Result) > 0 {

@@ -283,6 +283,10 @@ func (v *view) checkValue(one variable, f *folder) {
 		v.checkSkill(one)
 	case "Hook":
 		v.checkHook(one)
+	case "ArtifactKinds":
+		if lit, ok := v.literal(one.value); ok {
+			v.checkLimits(lit, "Max")
+		}
 	case "Connection":
 		v.checkConnection(one, f)
 	case "Schedule":
@@ -366,7 +370,9 @@ func (v *view) checkAgent(one variable, f *folder) {
 	if !ok {
 		return
 	}
-	v.checkHarness(field(lit, "Tools"), f)
+	if v.src.sub == nil { // those of subagents are the agent's
+		v.checkHarness(field(lit, "Tools"), f)
+	}
 	v.checkResult(field(lit, "Result"))
 	v.checkModel(field(lit, "Model"), f)
 	if list, ok := field(lit, "Fallbacks").(*ast.CompositeLit); ok {

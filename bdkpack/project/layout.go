@@ -248,7 +248,6 @@ func (l *loader) scanGoFile(f *folder, path string) {
 		l.addSource(f, source{path: path, kind: "Instructions", name: "the instructions"})
 	case "doc.go":
 	case "artifacts.go":
-		l.unsupported(path)
 		l.addSource(f, source{path: path, kind: "ArtifactKinds", name: "the kinds of artifacts"})
 	default:
 		help := "move helpers into lib/, and each tool into a file of its own in tools/"

@@ -103,7 +103,7 @@ func TestAgentsOfAFolderShareAModule(t *testing.T) {
 	if ws.Single || len(ws.Agents) < 2 || ws.Module.Dir != repository(t) {
 		t.Fatalf("got %+v", ws)
 	}
-	got := ws.Agents[0]
+	got := ws.Agents[slices.IndexFunc(ws.Agents, func(a project.Agent) bool { return a.Slug == "generated" })]
 	if got.Slug != "generated" || got.Root != "agent" || got.Config != nil || got.Instructions.Definition == nil || len(got.Tools) != 1 {
 		t.Errorf("got %+v", got)
 	}

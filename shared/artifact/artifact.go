@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +39,11 @@ const (
 
 // Options adjust a Store. Agent is required.
 type Options struct {
-	Agent string       // slug of the agent
-	Clock clock.Clock  // default: the system clock
-	Max   int          // how many artifacts are kept; 0: DefaultMax; negative: all
-	Log   *slog.Logger // is told of entries that cannot be read or removed; default: nothing is logged
+	Agent string                      // slug of the agent
+	Clock clock.Clock                 // default: the system clock
+	Max   int                         // how many artifacts are kept; 0: DefaultMax; negative: all
+	Kinds map[string]bdk.ArtifactKind // all that may be recorded; nil: any
+	Log   *slog.Logger                // is told of entries that cannot be read or removed; default: nothing is logged
 }
 
 // Store keeps the artifacts of one agent. It is safe for concurrent use, by many processes too where the kv and blob stores are.
@@ -80,6 +82,9 @@ func (s *Store) Tag(ctx context.Context, in Tagged) (bdk.ArtifactRecord, error) 
 	if err := in.check(); err != nil {
 		return bdk.ArtifactRecord{}, err
 	}
+	if err := s.checkDeclared(in); err != nil {
+		return bdk.ArtifactRecord{}, err
+	}
 	v := stored{ArtifactRecord: bdk.ArtifactRecord{
 		ID: idOf(in.Owner, in.Kind, in.Key), Kind: in.Kind, Key: in.Key, Title: in.Title, SessionID: in.SessionID, Owner: in.Owner, Data: compact(in.Data),
 	}}
@@ -103,6 +108,26 @@ func (s *Store) Tag(ctx context.Context, in Tagged) (bdk.ArtifactRecord, error) 
 		return v.ArtifactRecord, nil
 	}
 	return bdk.ArtifactRecord{}, bdkerr.New(bdkerr.Conflict, "the artifact %q of kind %q is being recorded by too many at once: try again", in.Key, in.Kind)
+}
+
+// checkDeclared fails for what is of no kind that there is, and for data that is not as its kind wants it.
+func (s *Store) checkDeclared(in Tagged) error {
+	if s.opts.Kinds == nil {
+		return nil
+	}
+	kind, ok := s.opts.Kinds[in.Kind]
+	switch {
+	case !ok:
+		return bdkerr.New(bdkerr.InvalidRequest, "there is no kind %q of artifacts: the kinds are %s", in.Kind, strings.Join(slices.Sorted(maps.Keys(s.opts.Kinds)), ", "))
+	case kind.Data.JSON() == nil:
+		return nil
+	case len(in.Data) == 0:
+		return bdkerr.New(bdkerr.InvalidRequest, "an artifact of the kind %q needs data", in.Kind)
+	}
+	if err := kind.Data.Check(string(in.Data)); err != nil {
+		return bdkerr.New(bdkerr.InvalidRequest, "the data of an artifact of the kind %q is not as it must be: %s", in.Kind, err)
+	}
+	return nil
 }
 
 // put tries once to store v, with the times that follow from what there is. An entry that cannot be read is replaced.

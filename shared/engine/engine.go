@@ -87,6 +87,9 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	if err := project.Agent.Result.Err(); err != nil {
 		return nil, fmt.Errorf("the Result of the agent: %w", err)
 	}
+	if err := project.ArtifactKinds.Err(); err != nil {
+		return nil, fmt.Errorf("the kinds of artifacts: %w", err)
+	}
 	for _, h := range project.Hooks {
 		if err := h.Hook.Err(); err != nil {
 			return nil, fmt.Errorf("hook %s (%s): %w", h.Name, h.Source, err)

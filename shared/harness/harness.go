@@ -1,7 +1,7 @@
 // Package harness has the tools that an agent gets without writing them: they read and change the files of the session, run
 // commands beside them, load skills and delegate to subagents. They are ordinary tools, made with [bdk.DefineTool].
 //
-// The effect of all but shell is [bdk.Read]. Those that write do so in the session's own files alone, which are kept together
+// The effect of all but shell and tag_artifact is [bdk.Read]. Those that write do so in the session's own files alone, which are kept together
 // with the result of the call: what an interrupted call has written is not there when it is made again, unless another call
 // ended in between. A dry-run session works on its files, and delegates, as any other does. A shell may reach beyond the files,
 // so a dry-run session does not run its commands.
@@ -24,10 +24,11 @@ const source = "the harness"
 
 // Options are what the tools of the harness are made for.
 type Options struct {
-	Allow     []string         // Agent.Tools: nil: skill and task; otherwise exactly those named
+	Allow     []string         // Agent.Tools: nil: skill, task and tag_artifact, where there is use for them; otherwise exactly those named
 	Skills    []bdk.NamedSkill // without any there is no skill tool
 	Subagents []bdk.Subagent   // without any there is no task tool
-	Scripts   exec.Runner      // runs the commands of shell; nil: it answers that this host runs none
+	Kinds     bdk.ArtifactKinds
+	Scripts   exec.Runner // runs the commands of shell; nil: it answers that this host runs none
 }
 
 // Tools returns the tools that are offered, in the order of their names. The task tool is a definition only: who runs the turn
@@ -47,6 +48,8 @@ func Tools(o Options) ([]bdk.NamedTool, error) {
 		bdk.ToolShell: func() bdk.Tool { return shellTool(o.Scripts) },
 		bdk.ToolSkill: func() bdk.Tool { return skillTool(o.Skills) },
 		bdk.ToolTask:  func() bdk.Tool { return taskTool(o.Subagents) },
+
+		bdk.ToolTagArtifact: func() bdk.Tool { return artifactTool(o.Kinds) },
 	}
 	var tools []bdk.NamedTool
 	for _, name := range slices.Sorted(slices.Values(bdk.HarnessTools())) {
@@ -79,7 +82,7 @@ func (o Options) offers(name string) bool {
 	case name == bdk.ToolSkill && len(o.Skills) == 0, name == bdk.ToolTask && len(o.Subagents) == 0:
 		return false
 	case o.Allow == nil:
-		return name == bdk.ToolSkill || name == bdk.ToolTask
+		return name == bdk.ToolSkill || name == bdk.ToolTask || name == bdk.ToolTagArtifact && o.Kinds.Tool
 	}
 	return slices.Contains(o.Allow, name)
 }

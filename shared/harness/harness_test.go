@@ -117,12 +117,13 @@ func TestToolsOffersWhatTheAgentAllows(t *testing.T) {
 		want  []string
 	}{
 		{"nothing is given", harness.Options{}, nil, nil},
+		{"nil with kinds of artifacts", harness.Options{Kinds: bdk.ArtifactKinds{Tool: true}}, nil, []string{"tag_artifact"}},
 		{"nil with skills and subagents", both, nil, []string{"skill", "task"}},
 		{"nil with skills alone", harness.Options{Skills: skills()}, nil, []string{"skill"}},
 		{"empty", both, []string{}, nil},
 		{"only those named", both, []string{"write", "read", "read"}, []string{"read", "write"}},
 		{"named, but there are no skills or subagents", harness.Options{}, []string{"skill", "task", "ls"}, []string{"ls"}},
-		{"all", both, bdk.HarnessTools(), []string{"edit", "glob", "grep", "ls", "read", "shell", "skill", "task", "write"}},
+		{"all", both, bdk.HarnessTools(), []string{"edit", "glob", "grep", "ls", "read", "shell", "skill", "tag_artifact", "task", "write"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +166,7 @@ func TestUnknownToolsAreNamedWithThoseThatThereAre(t *testing.T) {
 }
 
 // A dry-run session works on its files and delegates; what may reach beyond the files is not run.
-func TestOnlyShellIsAWrite(t *testing.T) {
+func TestWhatReachesBeyondTheFilesIsAWrite(t *testing.T) {
 	t.Parallel()
 	b := setup(t, harness.Options{Skills: skills(), Subagents: subagents()}, nil)
 	var writes []string
@@ -175,12 +176,26 @@ func TestOnlyShellIsAWrite(t *testing.T) {
 		}
 	}
 	slices.Sort(writes)
-	if diff := cmp.Diff([]string{"shell"}, writes); diff != "" {
+	if diff := cmp.Diff([]string{"shell", "tag_artifact"}, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	answer, err := b.tools["shell"].DryRunAnswer(json.RawMessage(`{"command":"ls"}`))
 	if s, ok := answer.(string); err != nil || !ok || !strings.Contains(s, "not run") {
 		t.Errorf("shell in a dry run: %v, %v", answer, err)
+	}
+}
+
+func TestTagArtifactKnowsTheKinds(t *testing.T) {
+	t.Parallel()
+	b := setup(t, harness.Options{Kinds: bdk.ArtifactKinds{Tool: true, Kinds: map[string]bdk.ArtifactKind{
+		"link": {Description: "Where\nit is."}, "score": {Description: "Points.", Data: bdk.RawResult(json.RawMessage(`{"type":"object"}`))},
+	}}}, nil)
+	description := b.tools["tag_artifact"].Spec().Description
+	if want := "The kinds are:\n- link: Where it is.\n- score: Points. Its data matches {\"type\":\"object\"}"; !strings.HasSuffix(description, want) {
+		t.Errorf("got %s", description)
+	}
+	if _, err := b.tools["tag_artifact"].Run(t.Context(), &bdk.Call{}, json.RawMessage(`{"kind":"link","key":"k"}`)); err == nil {
+		t.Error("an artifact was recorded nowhere")
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	if err != nil {
 		return nil, err
 	}
-	opts := harness.Options{Allow: project.Agent.Tools, Skills: project.Skills, Subagents: project.Subagents, Scripts: parts.Scripts}
+	opts := harness.Options{Allow: project.Agent.Tools, Skills: project.Skills, Subagents: project.Subagents, Kinds: project.ArtifactKinds, Scripts: parts.Scripts}
 	more, err := harness.Tools(opts)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,9 @@ func NewEngine(ctx context.Context, project bdk.Project, root string, parts Part
 	}
 	return engine.New(project, engine.Deps{
 		Sessions: parts.Sessions, Runner: parts.Runner, Tools: tools, Models: models, Subagents: lanes, Guide: harness.Instructions(opts),
-		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{Agent: project.Slug, Clock: parts.Clock, Max: parts.MaxArtifacts, Log: parts.Log}),
+		Artifacts: artifact.New(parts.KV, parts.Blobs, artifact.Options{
+			Agent: project.Slug, Clock: parts.Clock, Kinds: project.ArtifactKinds.Kinds, Max: cmp.Or(parts.MaxArtifacts, project.ArtifactKinds.Max), Log: parts.Log,
+		}),
 		Reminders: reminder.New(parts.KV, reminder.Options{Agent: project.Slug, Clock: parts.Clock, Alarm: parts.Alarm, Log: parts.Log}),
 		Files:     stored, KV: parts.KV, Workspaces: files, Blobs: parts.Blobs, Clock: parts.Clock, Log: parts.Log, StateRoot: parts.StateRoot,
 		Connections: parts.Connections,

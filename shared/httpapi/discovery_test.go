@@ -84,7 +84,7 @@ func TestInfo(t *testing.T) {
 		t.Fatalf("got %d %s", a.status, a.raw)
 	}
 	want := []string{
-		"channels", "connectionErrors", "connections", "description", "diagnostics", "fallbacks", "harness", "hooks", "instructions", "model", "name", "ok", "schedules", "seed", "skills", "slug", "subagents", "tools",
+		"artifactKinds", "channels", "connectionErrors", "connections", "description", "diagnostics", "fallbacks", "harness", "hooks", "instructions", "model", "name", "ok", "schedules", "seed", "skills", "slug", "subagents", "tools",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(a.body))); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)

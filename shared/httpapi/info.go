@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,23 +13,24 @@ import (
 
 // Info is what was discovered of an agent, as GET /v1/info and bdk info show it.
 type Info struct {
-	Slug         string           `json:"slug"`
-	Name         string           `json:"name"`
-	Description  string           `json:"description,omitempty"`
-	Model        string           `json:"model"`     // provider:name; "" if none is configured
-	Fallbacks    []string         `json:"fallbacks"` // asked when the model cannot answer
-	Instructions instructionsInfo `json:"instructions"`
-	Tools        []toolInfo       `json:"tools"`            // in name order
-	Harness      []string         `json:"harness"`          // the tools of the harness that the model is offered, in name order
-	Result       json.RawMessage  `json:"result,omitempty"` // the schema of the last text of a turn; absent if it may be any
-	Skills       []skillInfo      `json:"skills"`           // in name order
-	Connections  []connectionInfo `json:"connections"`      // in name order; those for code only are not shown
-	Subagents    []subagentInfo   `json:"subagents"`        // in name order
-	Seed         string           `json:"seed,omitempty"`   // the folder with the first files of each session; absent if there is none
-	Channels     []struct{}       `json:"channels"`
-	Schedules    []scheduleInfo   `json:"schedules"`   // in name order
-	Hooks        []hookInfo       `json:"hooks"`       // in name order
-	Diagnostics  json.RawMessage  `json:"diagnostics"` // a JSON array
+	Slug          string           `json:"slug"`
+	Name          string           `json:"name"`
+	Description   string           `json:"description,omitempty"`
+	Model         string           `json:"model"`     // provider:name; "" if none is configured
+	Fallbacks     []string         `json:"fallbacks"` // asked when the model cannot answer
+	Instructions  instructionsInfo `json:"instructions"`
+	Tools         []toolInfo       `json:"tools"`            // in name order
+	Harness       []string         `json:"harness"`          // the tools of the harness that the model is offered, in name order
+	Result        json.RawMessage  `json:"result,omitempty"` // the schema of the last text of a turn; absent if it may be any
+	Skills        []skillInfo      `json:"skills"`           // in name order
+	ArtifactKinds []kindInfo       `json:"artifactKinds"`    // in name order; empty if there may be any
+	Connections   []connectionInfo `json:"connections"`      // in name order; those for code only are not shown
+	Subagents     []subagentInfo   `json:"subagents"`        // in name order
+	Seed          string           `json:"seed,omitempty"`   // the folder with the first files of each session; absent if there is none
+	Channels      []struct{}       `json:"channels"`
+	Schedules     []scheduleInfo   `json:"schedules"`   // in name order
+	Hooks         []hookInfo       `json:"hooks"`       // in name order
+	Diagnostics   json.RawMessage  `json:"diagnostics"` // a JSON array
 }
 
 // Describe returns the Info of an agent with the given model and fallbacks, as it is now. Diagnostics may be empty.
@@ -36,7 +38,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage, now t
 	info := Info{
 		Slug: p.Slug, Name: cmp.Or(p.Agent.Name, p.Slug), Description: p.Agent.Description, Fallbacks: []string{},
 		Instructions: instructions(p), Tools: tools(p.Tools), Harness: harnessTools(p), Result: p.Agent.Result.JSON(), Diagnostics: diagnostics,
-		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: connections(p.Connections), Channels: []struct{}{}, Schedules: schedules(p.Schedules, now), Hooks: hooks(p.Hooks),
+		Skills: skills(p.Skills), Subagents: subagents(p, models), Seed: p.Seed, Connections: connections(p.Connections), Channels: []struct{}{}, Schedules: schedules(p.Schedules, now), Hooks: hooks(p.Hooks), ArtifactKinds: kinds(p.ArtifactKinds),
 	}
 	if len(models) > 0 {
 		info.Model, info.Fallbacks = models[0], append(info.Fallbacks, models[1:]...)
@@ -49,7 +51,7 @@ func Describe(p bdk.Project, models []string, diagnostics json.RawMessage, now t
 
 func harnessTools(p bdk.Project) []string {
 	names := []string{}
-	offered, _ := harness.Tools(harness.Options{Allow: p.Agent.Tools, Skills: p.Skills, Subagents: p.Subagents}) // a mistake is among the diagnostics
+	offered, _ := harness.Tools(harness.Options{Allow: p.Agent.Tools, Skills: p.Skills, Subagents: p.Subagents, Kinds: p.ArtifactKinds}) // a mistake is among the diagnostics
 	for _, t := range offered {
 		names = append(names, t.Name)
 	}
@@ -232,6 +234,21 @@ func connections(named []bdk.NamedConnection) []connectionInfo {
 			info.Error = err.Error()
 		}
 		infos = append(infos, info)
+	}
+	return infos
+}
+
+// kindInfo is a kind of artifacts as Info shows it.
+type kindInfo struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // of the data; absent if it may be any
+}
+
+func kinds(all bdk.ArtifactKinds) []kindInfo {
+	infos := make([]kindInfo, 0, len(all.Kinds))
+	for _, name := range slices.Sorted(maps.Keys(all.Kinds)) {
+		infos = append(infos, kindInfo{name, all.Kinds[name].Description, all.Kinds[name].Data.JSON()})
 	}
 	return infos
 }

@@ -78,6 +78,7 @@ func inProcess(t *testing.T, script string, config launch.Config) suite.Target {
 				{Name: "pulse", Source: "bot/schedules/pulse.go", Schedule: schedules.Pulse},
 				{Name: "yearly", Source: "bot/schedules/yearly.md", Schedule: bdk.DefineSchedule(bdk.ScheduleSpec{Cron: "@yearly", Prompt: "once more"})},
 			},
+			ArtifactKinds: bot.Artifacts,
 			Hooks: []bdk.NamedHook{
 				{Name: "audit/trail", Source: "bot/hooks/audit/trail.go", Hook: audit.Trail}, {Name: "faulty", Source: "bot/hooks/faulty.go", Hook: hooks.Faulty},
 			},

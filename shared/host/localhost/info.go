@@ -40,6 +40,9 @@ func (p *Program) mistakes() error {
 				errs = append(errs, fmt.Errorf("agent %s, tool %s (%s): %w", project.Slug, t.Name, t.Source, err))
 			}
 		}
+		if err := project.ArtifactKinds.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("agent %s, the kinds of artifacts: %w", project.Slug, err))
+		}
 		for _, h := range project.Hooks {
 			if err := h.Hook.Err(); err != nil {
 				errs = append(errs, fmt.Errorf("agent %s, hook %s (%s): %w", project.Slug, h.Name, h.Source, err))

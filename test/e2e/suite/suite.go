@@ -98,6 +98,7 @@ func Run(t *testing.T, target Target) {
 		"MCPMessages":               mcpMessages,
 		"Hooks":                     hooks,
 		"StoredFiles":               storedFiles,
+		"ArtifactKinds":             artifactKinds,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

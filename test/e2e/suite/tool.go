@@ -373,3 +373,32 @@ func storedFiles(t *testing.T, target Target) {
 		t.Errorf("in a dry run: %+v", dry)
 	}
 }
+
+// artifactKinds: the model records artifacts of the kinds that there are, and is told what is wrong with others.
+func artifactKinds(t *testing.T, target Target) {
+	ann := target.Ann(t)
+	s := ann.Start("score it")
+	log := s.Completed()
+	if tagged := all[event.ArtifactTagged](log); len(tagged) != 1 || tagged[0].Kind != "score" || tagged[0].Title != "A game" {
+		t.Errorf("tagged %+v", tagged)
+	}
+	var faults []string
+	for _, r := range Results(log) {
+		if r.IsError {
+			faults = append(faults, string(r.Output))
+		}
+	}
+	if text := strings.Join(faults, " "); len(faults) != 2 || !strings.Contains(text, "points") || !strings.Contains(text, "the kinds are report, score") {
+		t.Errorf("told %s", faults)
+	}
+	a := ann.Do("GET", "/v1/artifacts?kind=score&sessionId="+s.ID, "")
+	if a.Status != 200 || !strings.Contains(a.Raw, `"data":{"points":3}`) {
+		t.Errorf("the list: %d %s", a.Status, a.Raw)
+	}
+	if dry := Results(ann.Start("score it", object{"dryRun": true}).Completed()); len(dry) != 3 || !dry[0].Stubbed {
+		t.Errorf("in a dry run: %+v", dry)
+	}
+	if info := ann.Do("GET", "/v1/info", ""); !strings.Contains(info.Raw, `{"name":"report","description":"What somebody has handed in."}`) {
+		t.Errorf("info does not show the kinds: %s", info.Raw)
+	}
+}
