@@ -149,6 +149,13 @@ func (h hookDescription) String() string {
 	return text
 }
 
+// each writes a row for each of some parts.
+func each[T fmt.Stringer](row func(what, value string), what string, parts []T) {
+	for _, p := range parts {
+		row(what, p.String())
+	}
+}
+
 func (d description) text(program *maingen.Program) string {
 	var b strings.Builder
 	sources := map[string]string{}
@@ -184,22 +191,14 @@ func (d description) text(program *maingen.Program) string {
 			row("tools", "none")
 		}
 		row("harness", strings.Join(a.Harness, ", "))
-		for _, s := range a.Skills {
-			row("skill", s.String())
-		}
-		for _, s := range a.Subagents {
-			row("subagent", s.String())
-		}
-		for _, h := range a.Hooks {
-			row("hook", h.String())
-		}
+		each(row, "skill", a.Skills)
+		each(row, "subagent", a.Subagents)
+		each(row, "hook", a.Hooks)
 		for _, s := range a.Schedules {
 			row("schedule", strings.TrimPrefix(dueLine(s.Name, s.Cron, s.Next), "schedule ")+"  "+s.Source)
 			row("  error", strings.ReplaceAll(s.Error, "\n", "\n"+strings.Repeat(" ", 16)))
 		}
-		for _, k := range a.Kinds {
-			row("artifacts", k.String())
-		}
+		each(row, "artifacts", a.Kinds)
 		row("first files", a.Seed)
 		if len(a.Result) > 0 {
 			row("result", "JSON of a schema, see --json")
