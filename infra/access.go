@@ -111,7 +111,7 @@ func access() map[string][]may {
 			{ended, []string{"StopExecution"}},
 		}...),
 		deploy.Tools: slices.Concat(code, []may{bearer}, remind),
-		deploy.Wake:  code,
+		deploy.Wake:  append(slices.Clip(code), bearer), // connections have keys
 		deploy.Exec:  {log},
 		deploy.Dispatch: {
 			log, {appends, []string{"DescribeStream", "GetRecords", "GetShardIterator"}}, {streams, []string{"ListStreams"}}, {queues, []string{"GetQueueUrl", "SendMessage"}},

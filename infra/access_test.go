@@ -94,7 +94,7 @@ func TestPermissions(t *testing.T) {
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 		},
 		"<wakeRole>": {
-			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list,
+			row, values, events, log, "Allow s3:DeleteObject s3:GetObject s3:PutObject on <Blobs.Arn>/blobs/*", list, bearer,
 			"Allow states:StartExecution on <Turns>", "Allow states:StopExecution " + executions,
 		},
 		"<RingerRole>": {"Allow sqs:SendMessage on <Rings.Arn>"},

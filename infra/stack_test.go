@@ -168,7 +168,7 @@ func TestFunctions(t *testing.T) {
 		"stream":   bucket + tables + " " + secret,
 		"sweep":    "BDK_ALARM_QUEUE_ARN=<Rings.Arn> " + bucket + tables + " " + machine,
 		"tools":    alarms + bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
-		"wake":     bucket + tables + " " + machine,
+		"wake":     bucket + strings.Replace(tables, " BDK_SESSIONS", " "+secret+" BDK_SESSIONS", 1) + " " + machine,
 	}
 	disks := map[string]int{"exec": 1024, "step": 1024}
 	for slug, more := range map[string][2]string{agent: {"arm64"}, full: {"x86_64", "BDK_MODEL=scripted:model.yaml LEVEL=debug"}} {

@@ -441,6 +441,12 @@ func TestInfoShowsAllPartsAndFailsIfAToolIsWrong(t *testing.T) {
                 Has a model.
   subagent      plain  bot/subagents/plain/agent.go
                 Has none.
+  connection    far  bot/mcp-connections/far.go
+                over http; offered to the model; approval always; variables A, B
+                Paints.
+  connection    near  bot/mcp-connections/near.go
+                the agent code-review; for code only
+                mistake: wrong
   first files   bot/sandbox/workspace
   result        JSON of a schema, see --json
   diagnostics   none

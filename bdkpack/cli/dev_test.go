@@ -52,7 +52,9 @@ func fakeAgent() int {
 			`"harness":["read","skill"],"result":{"type":"object"},"seed":"bot/sandbox/workspace",` +
 			`"skills":[{"name":"deploy","description":"Use when it\ngoes out.","source":"bot/skills/deploy/SKILL.md"}],` +
 			`"subagents":[{"name":"own","description":"Has a model.","model":"openai:y","source":"bot/subagents/own/agent.go"},` +
-			`{"name":"plain","description":"Has none.","source":"bot/subagents/plain/agent.go"}]}]}`)
+			`{"name":"plain","description":"Has none.","source":"bot/subagents/plain/agent.go"}],` +
+			`"connections":[{"name":"far","description":"Paints.","transport":"http","advertised":true,"approval":"always","variables":["A","B"],"source":"bot/mcp-connections/far.go"},` +
+			`{"name":"near","transport":"agent","agent":"code-review","advertised":false,"approval":"never","variables":[],"source":"bot/mcp-connections/near.go","error":"wrong"}]}]}`)
 		return 1
 	}
 	text, err := os.ReadFile(filepath.Join(c.Roots["demo"], "bot", "agent.go"))

@@ -75,21 +75,22 @@ func infoShow(ctx context.Context, io *IO, opts infoOptions, program *maingen.Pr
 // description is what an agent program says about its agents, as far as it is shown to people.
 type description struct {
 	Agents []struct {
-		Slug        string                `json:"slug"`
-		Name        string                `json:"name"`
-		Description string                `json:"description"`
-		Model       string                `json:"model"`
-		Fallbacks   []string              `json:"fallbacks"`
-		Tools       []toolDescription     `json:"tools"`
-		Harness     []string              `json:"harness"`
-		Result      json.RawMessage       `json:"result"`
-		Seed        string                `json:"seed"`
-		Skills      []partDescription     `json:"skills"`
-		Subagents   []partDescription     `json:"subagents"`
-		Hooks       []hookDescription     `json:"hooks"`
-		Kinds       []partDescription     `json:"artifactKinds"`
-		Schedules   []scheduleDescription `json:"schedules"`
-		Diagnostics diag.List             `json:"diagnostics"`
+		Slug        string                  `json:"slug"`
+		Name        string                  `json:"name"`
+		Description string                  `json:"description"`
+		Model       string                  `json:"model"`
+		Fallbacks   []string                `json:"fallbacks"`
+		Tools       []toolDescription       `json:"tools"`
+		Harness     []string                `json:"harness"`
+		Result      json.RawMessage         `json:"result"`
+		Seed        string                  `json:"seed"`
+		Skills      []partDescription       `json:"skills"`
+		Subagents   []partDescription       `json:"subagents"`
+		Hooks       []hookDescription       `json:"hooks"`
+		Kinds       []partDescription       `json:"artifactKinds"`
+		Schedules   []scheduleDescription   `json:"schedules"`
+		Connections []connectionDescription `json:"connections"`
+		Diagnostics diag.List               `json:"diagnostics"`
 	} `json:"agents"`
 }
 
@@ -156,6 +157,46 @@ func each[T fmt.Stringer](row func(what, value string), what string, parts []T) 
 	}
 }
 
+// connectionDescription is a connection.
+type connectionDescription struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Transport   string   `json:"transport"`
+	Agent       string   `json:"agent"`
+	Advertised  bool     `json:"advertised"`
+	Approval    string   `json:"approval"`
+	Variables   []string `json:"variables"`
+	Source      string   `json:"source"`
+	Error       string   `json:"error"`
+}
+
+// String returns the connection in a few lines.
+func (c connectionDescription) String() string {
+	about := []string{"over " + c.Transport}
+	if c.Agent != "" {
+		about = []string{"the agent " + c.Agent}
+	}
+	if c.Advertised {
+		about = append(about, "offered to the model")
+	} else {
+		about = append(about, "for code only")
+	}
+	if c.Approval != "never" {
+		about = append(about, "approval "+c.Approval)
+	}
+	if len(c.Variables) > 0 {
+		about = append(about, "variables "+strings.Join(c.Variables, ", "))
+	}
+	lines := []string{c.Name + "  " + c.Source, strings.Join(about, "; ")}
+	if c.Description != "" {
+		lines = append(lines, c.Description)
+	}
+	if c.Error != "" {
+		lines = append(lines, "mistake: "+c.Error)
+	}
+	return strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n"+strings.Repeat(" ", 16))
+}
+
 func (d description) text(program *maingen.Program) string {
 	var b strings.Builder
 	sources := map[string]string{}
@@ -198,6 +239,7 @@ func (d description) text(program *maingen.Program) string {
 			row("schedule", strings.TrimPrefix(dueLine(s.Name, s.Cron, s.Next), "schedule ")+"  "+s.Source)
 			row("  error", strings.ReplaceAll(s.Error, "\n", "\n"+strings.Repeat(" ", 16)))
 		}
+		each(row, "connection", a.Connections)
 		each(row, "artifacts", a.Kinds)
 		row("first files", a.Seed)
 		if len(a.Result) > 0 {

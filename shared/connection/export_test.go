@@ -1,0 +1,8 @@
+package connection
+
+// What the fuzz tests look at.
+var (
+	Clean       = clean
+	CleanSchema = cleanSchema
+	Exposed     = exposed
+)
