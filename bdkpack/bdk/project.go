@@ -1,5 +1,12 @@
 package bdk
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Project is one agent with everything that was discovered in its folder. Generated programs build it and pass it to a
 // host; authors do not need it.
 type Project struct {
@@ -69,4 +76,48 @@ type NamedConnection struct {
 	Name       string     // as its tools are prefixed
 	Source     string     // the file it is defined in, relative to the agent's folder
 	Connection Connection // its definition
+}
+
+// Err returns all that is wrong with the definitions of the agent, one mistake a line, each with the file it is in; nil if nothing is.
+func (p Project) Err() error {
+	var errs []error
+	add := func(what, name, source string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s (%s): %w", what, name, source, err))
+		}
+	}
+	if err := p.Agent.Result.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("the Result of the agent: %w", err))
+	}
+	for _, t := range p.Tools {
+		add("tool", t.Name, t.Source, t.Tool.Err())
+	}
+	for _, s := range p.Skills {
+		add("skill", s.Name, s.Source, given("Description", s.Skill.Description))
+		add("skill", s.Name, s.Source, given("Markdown", s.Skill.Markdown))
+	}
+	for _, s := range p.Subagents {
+		add("subagent", s.Name, s.Source, given("Description", s.Agent.Description))
+	}
+	for _, h := range p.Hooks {
+		add("hook", h.Name, h.Source, h.Hook.Err())
+	}
+	for _, s := range p.Schedules {
+		add("schedule", s.Name, s.Source, s.Schedule.Err())
+	}
+	for _, c := range slices.Concat(p.Connections, p.HostConnections) {
+		add("connection", c.Name, c.Source, c.Connection.Err())
+	}
+	if err := p.ArtifactKinds.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("the kinds of artifacts: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// given returns an error for a text that the model decides by and that is empty.
+func given(field, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return fmt.Errorf("its %s is empty, and the model decides by it", field)
+	}
+	return nil
 }

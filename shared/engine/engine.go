@@ -84,21 +84,8 @@ func New(project bdk.Project, deps Deps) (*Engine, error) {
 	if project.Agent.Instructions != "" {
 		project.Instructions = project.Agent.Instructions
 	}
-	if err := project.Agent.Result.Err(); err != nil {
-		return nil, fmt.Errorf("the Result of the agent: %w", err)
-	}
-	if err := project.ArtifactKinds.Err(); err != nil {
-		return nil, fmt.Errorf("the kinds of artifacts: %w", err)
-	}
-	for _, h := range project.Hooks {
-		if err := h.Hook.Err(); err != nil {
-			return nil, fmt.Errorf("hook %s (%s): %w", h.Name, h.Source, err)
-		}
-	}
-	for _, s := range project.Schedules {
-		if err := s.Schedule.Err(); err != nil {
-			return nil, fmt.Errorf("schedule %s (%s): %w", s.Name, s.Source, err)
-		}
+	if err := project.Err(); err != nil {
+		return nil, err
 	}
 	tools := deps.Tools.Offer()
 	e := &Engine{project: project, deps: deps, subagents: make(map[string]mind), cache: newCache(cacheSessions, cacheBytes)}

@@ -80,6 +80,11 @@ func newEngine(t testing.TB, c config) *engine.Engine {
 	if c.models == nil {
 		c.models = []engine.NamedModel{{ID: "scripted:test", Model: play(t, c.script)}}
 	}
+	for i := range c.subagents {
+		if c.subagents[i].Agent.Description == "" {
+			c.subagents[i].Agent.Description = "Helps."
+		}
+	}
 	tools := toolSet(t, c.storage, c.tools)
 	log := c.log
 	switch {

@@ -54,17 +54,24 @@ func (x *exchange) bound(q params) (bdk.SessionInfo, error) {
 		return of, bdkerr.New(bdkerr.BadToken, "give session or continuationToken, not both")
 	case byToken && (!ok || channel == "" || key == ""):
 		return of, bdkerr.New(bdkerr.BadToken, "query parameter \"continuationToken\" is %.80q: it must be <channelId>:<key>", token)
-	case !byID:
+	case byToken:
+		of.Channel, of.ID, id = channel, key, session.SessionOf(token)
+	}
+	if id == "" && !byID {
 		return of, nil
 	}
 	row, ok, err := x.session(id)
 	switch {
 	case err != nil:
 		return of, err
+	case !ok && byToken:
+		return of, nil
 	case !ok:
 		return of, bdkerr.New(bdkerr.NoSession, "no session %.80q", id)
 	case row.Owner != string(x.caller):
 		return of, notYours()
+	case byToken && !row.Current(token):
+		return of, bdkerr.New(bdkerr.StaleToken, "the continuation token is not the current one: use the token of the last accepted message")
 	}
 	of.ID, of.Title, of.Channel, of.Mode, of.Purpose, of.DryRun, of.AsOf = row.ID, row.Title, row.Channel, string(row.Mode), row.Purpose, row.DryRun, row.AsOf
 	return of, nil

@@ -5,10 +5,12 @@ package emulator
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -77,16 +79,21 @@ func Root(tb testing.TB) string {
 	return ""
 }
 
-// FreeAddr returns an address on loopback that nobody listens at; somebody may a moment later.
+// FreeAddr returns an address on loopback that nobody listens at; somebody may a moment later. Its port is none that the system gives to those
+// who do not ask for one: other tests have those all the time.
 func FreeAddr(tb testing.TB) string {
 	tb.Helper()
+	const first, ports, tries = 10_000, 22_000, 100
 	var lc net.ListenConfig
-	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range tries {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports)))
+		if l, err := lc.Listen(tb.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	tb.Fatal("no port is free")
+	return ""
 }
 
 // run starts the command and reports whether it came to listen at addr, or returns what it printed.

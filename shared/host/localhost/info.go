@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/bdk-lambda/bdk/shared/clock"
 	"github.com/bdk-lambda/bdk/shared/httpapi"
@@ -31,32 +30,12 @@ func (p *Program) info(context.Context) error {
 	return p.mistakes()
 }
 
-// mistakes returns what is wrong with the definitions of tools and schedules, which nothing but running them shows.
+// mistakes returns what is wrong with the definitions, which nothing but running them shows.
 func (p *Program) mistakes() error {
 	var errs []error
 	for _, project := range p.Projects {
-		for _, t := range project.Tools {
-			if err := t.Tool.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("agent %s, tool %s (%s): %w", project.Slug, t.Name, t.Source, err))
-			}
-		}
-		if err := project.ArtifactKinds.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("agent %s, the kinds of artifacts: %w", project.Slug, err))
-		}
-		for _, h := range project.Hooks {
-			if err := h.Hook.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("agent %s, hook %s (%s): %w", project.Slug, h.Name, h.Source, err))
-			}
-		}
-		for _, s := range project.Schedules {
-			if err := s.Schedule.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("agent %s, schedule %s (%s): %w", project.Slug, s.Name, s.Source, err))
-			}
-		}
-		for _, c := range slices.Concat(project.Connections, project.HostConnections) {
-			if err := c.Connection.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("agent %s, connection %s (%s): %w", project.Slug, c.Name, c.Source, err))
-			}
+		if err := project.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("agent %s: %w", project.Slug, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package suite
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -98,6 +99,10 @@ func callToolsInASession(t *testing.T, target Target) {
 	s.Say("hello")
 	s.Completed()
 	ann.call("inspect", object{"path": "d/a.txt"}, "continuationToken", old).Refused("a stale token", 409, "stale_token")
+	ann.Do("GET", "/v1/tools?continuationToken="+url.QueryEscape(old), "").Refused("a listing for a stale token", 409, "stale_token")
+	if a := ann.Do("GET", "/v1/tools?continuationToken="+url.QueryEscape(s.Token), ""); a.Status != 200 {
+		t.Errorf("a listing for a token: %d %s", a.Status, a.Raw)
+	}
 	log := s.Events("")
 	Check(t, log)
 	own := 0
@@ -113,6 +118,7 @@ func callToolsInASession(t *testing.T, target Target) {
 		bob := target.client(t, "bob")
 		bob.call("inspect", object{"path": "d/a.txt"}, "sessionId", s.ID).Refused("a foreigner", 403, "forbidden")
 		bob.call("inspect", object{"path": "d/a.txt"}, "continuationToken", s.Token).Refused("a foreigner's token", 403, "forbidden")
+		bob.Do("GET", "/v1/tools?continuationToken="+url.QueryEscape(s.Token), "").Refused("a listing for a foreigner's token", 403, "forbidden")
 	}
 	dry := ann.Start("hello", object{"dryRun": true})
 	dry.Completed()
