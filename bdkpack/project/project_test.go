@@ -281,7 +281,7 @@ func link(t *testing.T, to, from string) {
 func TestPartsOfAnAgentAreFound(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repository(t), "test", "agents", "workshop")
-	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any")})
+	ws, diags, err := project.Load(t.Context(), dir, &project.Options{Env: append(os.Environ(), "BDK_MODEL=openai:any", "FAR_MCP=http://127.0.0.1:1/", "FAR_KEY=key")})
 	if err != nil || len(diags) > 0 {
 		t.Fatalf("got error %v and diagnostics\n%s", err, diags)
 	}
