@@ -101,7 +101,7 @@ func TestSAMLocalFindsWhatTheSampleAgentNeeds(t *testing.T) {
 		for id, f := range functions {
 			environment, _ := f["Environment"].(map[string]any)
 			declared, _ := environment["Variables"].(map[string]any)
-			if diff := cmp.Diff(slices.Sorted(maps.Keys(declared)), slices.Sorted(maps.Keys(env[id]))); diff != "" || len(declared) == 0 {
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(declared)), slices.Sorted(maps.Keys(env[id]))); diff != "" || len(declared) == 0 && id != deploy.Dispatch { // that one finds its queues by their names
 				t.Errorf("variables of %s (-declared +written):\n%s", id, diff)
 			}
 		}
