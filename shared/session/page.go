@@ -19,9 +19,9 @@ func DecodeCursor(q Query) (string, error) {
 	if q.Cursor == "" {
 		return "", nil
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
+	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err == nil && len(raw) > crc32.Size {
-		if place := string(raw[crc32.Size:]); string(selection(q, place)) == string(raw[:crc32.Size]) {
+		if place := string(raw[crc32.Size:]); EncodeCursor(q, place) == q.Cursor { // the decoder passes over line ends
 			return place, nil
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // FuzzDecodeCursor checks that a cursor is either refused as a fault of the client or the one that was made for its place.
 func FuzzDecodeCursor(f *testing.F) {
 	good := session.EncodeCursor(session.Query{Agent: "a", Owner: "o"}, "1772625600000.7")
-	for _, cursor := range []string{"", good, good + "=", good[1:], "AAAA", "AAAAAA", "\xff", "a b"} {
+	for _, cursor := range []string{"", good, good + "=", good[1:], good[:6] + "\n" + good[6:], "AAAA", "AAAAAA", "\xff", "a b"} {
 		f.Add("a", "o", cursor)
 	}
 	f.Fuzz(func(t *testing.T, agent, owner, cursor string) {
